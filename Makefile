@@ -1,0 +1,49 @@
+# Every target sets up what it needs: Python 3.10 or later with venv, a C++ compiler and make are enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := pyproject.toml CMakeLists.txt constraints.txt $(shell find src -type f -not -name '*.pyc')
+PIP := -m pip --disable-pip-version-check --quiet
+
+.PHONY: help demo test lint bench clean
+
+help:
+	@echo "make demo   train on data, print a table"
+	@echo "make test   run the tests"
+	@echo "make lint   check style and types"
+	@echo "make bench  measure against the alternatives (minutes)"
+	@echo "make clean  remove everything that was built"
+
+$(VENV)/.installed: $(SOURCES)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	    { echo "labelsense needs Python 3.10 or later; $(PYTHON) is older. Try: make $(MAKECMDGOALS) PYTHON=python3.11"; exit 1; }
+	@test -x $(BIN)/python || { echo "setting up $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
+	@echo "building labelsense (about a minute the first time) ..."
+	@$(BIN)/python $(PIP) install --constraint constraints.txt ".[dev]"
+	@touch $@
+
+demo: $(VENV)/.installed
+	@$(BIN)/python examples/demo.py
+
+test: $(VENV)/.installed
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# SPAMS is a rival, not a dependency: it lives in an environment of its own.
+.venv-bench/.installed: $(SOURCES)
+	@test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
+	@echo "building labelsense for the benchmarks ..."
+	@.venv-bench/bin/python $(PIP) install --constraint constraints.txt .
+	@.venv-bench/bin/python $(PIP) install spams-bin || echo "spams-bin could not be installed: its columns will be empty"
+	@touch $@
+
+bench: .venv-bench/.installed
+	.venv-bench/bin/python benchmarks/decoding.py
+	.venv-bench/bin/python benchmarks/million_labels.py
+
+clean:
+	rm -rf .venv .venv-bench build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

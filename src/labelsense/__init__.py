@@ -1,0 +1,37 @@
+"""labelsense: multi-label prediction with very many labels, by compressed sensing.
+
+    train     Y (n,d) sparse --compress: Z = Y A'--> Z (n,m) --regress on X (n,p)--> H
+    predict   X --H--> measurements (n,m) --reconstruct(A)--> sparse scores (n,d) --> top k, labels
+
+Three steps, three folders: ``labelsense.compress`` makes A, ``labelsense.regress`` learns H, ``labelsense.reconstruct``
+gets the labels back. ``CompressedLabelClassifier`` puts them together.
+"""
+
+from labelsense import data, metrics
+from labelsense._labels import TopK
+from labelsense.baselines import OneVsAllClassifier
+from labelsense.compress import BernoulliCompressor, DeVoreCompressor, GaussianCompressor, HadamardCompressor
+from labelsense.estimator import CompressedLabelClassifier
+from labelsense.reconstruct import CorrelationDecoder, CoSaMPDecoder, FoBaDecoder, LassoDecoder, OMPDecoder
+from labelsense.regress import RidgeLearner, SklearnLearner
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BernoulliCompressor",
+    "CoSaMPDecoder",
+    "CompressedLabelClassifier",
+    "CorrelationDecoder",
+    "DeVoreCompressor",
+    "FoBaDecoder",
+    "GaussianCompressor",
+    "HadamardCompressor",
+    "LassoDecoder",
+    "OMPDecoder",
+    "OneVsAllClassifier",
+    "RidgeLearner",
+    "SklearnLearner",
+    "TopK",
+    "data",
+    "metrics",
+]

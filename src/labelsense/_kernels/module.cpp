@@ -1,0 +1,132 @@
+// The Python face of the kernels. Arrays are validated by the caller: here they only have a type and a layout.
+// This file is compiled once per instruction set; MODULE_NAME tells the copies apart.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+
+#include "correlation.hpp"
+#include "cosamp.hpp"
+#include "foba.hpp"
+#include "lasso.hpp"
+#include "omp.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace labelsense;
+
+namespace {
+
+template <class T, int ndim>
+using Array = nb::ndarray<T, nb::ndim<ndim>, nb::c_contig, nb::device::cpu>;
+using Release = nb::call_guard<nb::gil_scoped_release>;
+
+// A Dense operator that keeps the arrays it points into alive.
+struct DenseArrays {
+    Array<const float, 2> columns;
+    std::optional<Array<const float, 2>> gram;
+    Array<const float, 1> inverse_norms;
+    Dense op;
+
+    DenseArrays(Array<const float, 2> columns_, std::optional<Array<const float, 2>> gram_, Array<const float, 1> inverse_)
+        : columns(columns_), gram(gram_), inverse_norms(inverse_),
+          op(columns.data(), static_cast<int64_t>(columns.shape(1)), static_cast<int64_t>(columns.shape(0)),
+             gram ? gram->data() : nullptr, inverse_norms.data()) {}
+};
+
+const Hadamard& operator_of(const Hadamard& op) { return op; }
+const Dense& operator_of(const DenseArrays& arrays) { return arrays.op; }
+
+// Binds one algorithm for one operator; `extra` are its parameters beyond (operator, largest size).
+template <template <class> class Algorithm, class Holder, class... Extra>
+void bind(nb::module_& module, const char* name) {
+    module.def(
+        name,
+        [](const Holder& holder, Array<const float, 2> H, std::vector<int64_t> sizes, Array<int64_t, 3> index,
+           Array<float, 3> value, Array<int64_t, 2> count, Extra... extra) {
+            const auto& op = operator_of(holder);
+            Output out{std::move(sizes), index.data(), value.data(), count.data()};
+            Algorithm<std::decay_t<decltype(op)>> algorithm(op, out.largest(), extra...);
+            return decode_rows(algorithm, op, H.data(), static_cast<int64_t>(H.shape(0)), out);
+        },
+        Release());
+}
+
+template <class Holder>
+void bind_all(nb::module_& module) {
+    bind<Correlation, Holder>(module, "correlation");
+    bind<Omp, Holder>(module, "omp");
+    bind<Foba, Holder, double>(module, "foba");
+    bind<Cosamp, Holder, int64_t>(module, "cosamp");
+    bind<Lasso, Holder>(module, "lasso");
+}
+
+// Z = Y A' for a sparse Y (n, d).
+void compress(const Hadamard& op, Array<const int64_t, 1> indptr, Array<const int64_t, 1> indices,
+              Array<const float, 1> data, Array<float, 2> Z) {
+    int64_t n = static_cast<int64_t>(Z.shape(0)), stride = round_up(op.m, LANES);
+    Floats a = make_floats(stride), sum = make_floats(stride);
+    for (int64_t i = 0; i < n; ++i) {
+        std::fill(sum.get(), sum.get() + stride, 0.0f);
+        for (int64_t e = indptr.data()[i]; e < indptr.data()[i + 1]; ++e) {
+            op.column(indices.data()[e], a.get());
+            float y = data.data()[e];
+            for (int64_t r = 0; r < stride; ++r) sum[r] += y * a[r];
+        }
+        std::copy(sum.get(), sum.get() + op.m, Z.data() + i * op.m);
+    }
+}
+
+// C = R A for R (n, m), real columns only.
+void correlate(const Hadamard& op, Array<const float, 2> R, Array<float, 2> C) {
+    Floats c = make_floats(op.width);
+    for (int64_t i = 0; i < static_cast<int64_t>(R.shape(0)); ++i) {
+        op.correlate(R.data() + i * op.m, c.get());
+        std::copy(c.get(), c.get() + op.d, C.data() + i * op.d);
+    }
+}
+
+// The columns J, as rows of the output.
+void columns(const Hadamard& op, Array<const int64_t, 1> J, Array<float, 2> out) {
+    Floats a = make_floats(round_up(op.m, LANES));
+    for (int64_t i = 0; i < static_cast<int64_t>(J.shape(0)); ++i) {
+        op.column(J.data()[i], a.get());
+        std::copy(a.get(), a.get() + op.m, out.data() + i * op.m);
+    }
+}
+
+void gram_vector(const Hadamard& op, Array<float, 1> out) {
+    std::copy(op.gram_vector(), op.gram_vector() + out.shape(0), out.data());
+}
+
+}  // namespace
+
+NB_MODULE(MODULE_NAME, module) {
+    nb::class_<Hadamard>(module, "Hadamard")
+        .def("__init__",
+             [](Hadamard* self, Array<const int64_t, 1> rows, int64_t order, int64_t n_labels) {
+                 new (self) Hadamard(rows.data(), static_cast<int64_t>(rows.shape(0)), order, n_labels);
+             })
+        .def_prop_ro("n_measurements", [](const Hadamard& op) { return op.m; })
+        .def_prop_ro("n_labels", [](const Hadamard& op) { return op.d; })
+        .def("compress", compress, Release())
+        .def("correlate", correlate, Release())
+        .def("columns", columns, Release())
+        .def("gram_vector", gram_vector, Release());
+    nb::class_<DenseArrays>(module, "Dense")
+        .def(nb::init<Array<const float, 2>, std::optional<Array<const float, 2>>, Array<const float, 1>>(), "columns"_a,
+             "gram"_a.none(), "inverse_norms"_a)
+        .def_prop_ro("n_measurements", [](const DenseArrays& arrays) { return arrays.op.m; })
+        .def_prop_ro("n_labels", [](const DenseArrays& arrays) { return arrays.op.d; });
+    bind_all<Hadamard>(module);
+    bind_all<DenseArrays>(module);
+    module.def("has_avx2", [] {
+#if defined(__x86_64__) && defined(__GNUC__)
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma");
+#else
+        return false;
+#endif
+    });
+}

@@ -1,0 +1,198 @@
+// The sensing matrix A as the decoders see it. Both operators offer the same few products, so that every
+// algorithm is written once, as a template over them:
+//
+//   m, d, width         rows; columns; length of a correlation buffer (>= d: the rest is scratch)
+//   correlate(r, c)     c = A' r
+//   column(j, a)        a = column j
+//   gram(i, j)          a_i' a_j
+//   cheap_gram(t)       whether subtracting t Gram columns is cheaper than one correlate
+//   subtract_gram(...)  c = c0 - A' A_J y
+//   inverse_norms       1 / ||a_j||, or nullptr where every column has norm 1
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "fwht.hpp"
+
+namespace labelsense {
+
+// m rows of the Hadamard matrix of order D, over +-1/sqrt(m). Nothing of size m x d is stored: A' r is one
+// transform, and a_i' a_j = g[i XOR j] with one vector g of D numbers.
+class Hadamard {
+  public:
+    int64_t m, d, width;
+    const float* inverse_norms = nullptr;
+
+    Hadamard(const int64_t* rows, int64_t n_rows, int64_t order, int64_t n_columns)
+        : m(n_rows), d(n_columns), width(round_up(order, BLOCK)), rows_(rows, rows + n_rows),
+          scale_(1.0f / std::sqrt(static_cast<float>(n_rows))), first_(width / BLOCK + 1), words_((m + 63) / 64),
+          gram_(make_floats(width)) {
+        for (int64_t i : rows_) {
+            ++first_[i / BLOCK + 1];
+            gram_[i] = 1.0f / static_cast<float>(m);
+        }
+        for (size_t b = 1; b < first_.size(); ++b) first_[b] += first_[b - 1];
+        fwht(gram_.get(), width);
+        while ((int64_t{1} << bits_) < width) ++bits_;
+        planes_.resize(bits_ * words_);
+        for (int64_t r = 0; r < m; ++r)
+            for (int64_t b = 0; b < bits_; ++b)
+                if (rows_[r] >> b & 1) planes_[b * words_ + r / 64] |= uint64_t{1} << (r % 64);
+    }
+
+    const float* gram_vector() const { return gram_.get(); }
+    double gram(int64_t i, int64_t j) const { return gram_[i ^ j]; }
+
+    // c = A' r. Only m of the D inputs are not zero, so the first stages are cheapest as sums of Walsh rows: of all
+    // six stages of a block of 64 where it holds few of them, else of the three within a register.
+    void correlate(const float* r, float* c) const {
+        if (m <= 3 * (width / BLOCK)) {
+            fwht(c, width, [&](float* p, int64_t b) { sum_of_walsh_rows(r, p, b); });
+        } else {
+            for (int64_t j = 0; j < width; j += LANES) store(c + j, f8{});
+            const int64_t* rows = rows_.data();
+            const float scale = scale_;
+            for (int64_t i = 0, n = m; i < n; ++i) {
+                float* p = c + (rows[i] & ~int64_t{7});
+                store(p, load(p) + load(walsh::WALSH8[rows[i] & 7]) * (r[i] * scale));
+            }
+            fwht(c, width, [](float* p, int64_t) { walsh::combine<8>(p, LANES); });
+        }
+    }
+
+    // The sign bits of a column are the XOR of the bit planes of the row numbers.
+    void column(int64_t j, float* a) const {
+        constexpr i8 bit = {1, 2, 4, 8, 16, 32, 64, 128};
+        f8 plus = f8{} + scale_;
+        f8 minus = -plus;
+        for (int64_t w = 0; w < words_; ++w) {
+            uint64_t signs = 0;
+            for (int64_t rest = j; rest; rest &= rest - 1) signs ^= planes_[__builtin_ctzll(rest) * words_ + w];
+            int64_t end = std::min<int64_t>(64, round_up(m - 64 * w, LANES));
+            for (int64_t l = 0; l < end; l += LANES) {
+                i8 byte = i8{} + static_cast<int32_t>(signs >> l & 255);
+                store(a + 64 * w + l, (byte & bit) != 0 ? minus : plus);
+            }
+        }
+        for (int64_t r = m; r < round_up(m, LANES); ++r) a[r] = 0;
+    }
+
+    // Up to five shuffled Gram vectors cost less than a transform (measured).
+    bool cheap_gram(int64_t t) const { return 1 <= t && t <= 5; }
+
+    void subtract_gram(const float* c0, const int64_t* J, const double* y, int64_t t, float* c) const {
+        switch (t) {
+            case 1: return subtract_gram<1>(c0, J, y, c);
+            case 2: return subtract_gram<2>(c0, J, y, c);
+            case 3: return subtract_gram<3>(c0, J, y, c);
+            case 4: return subtract_gram<4>(c0, J, y, c);
+            default: return subtract_gram<5>(c0, J, y, c);
+        }
+    }
+
+  private:
+    static f8 permute(f8 x, i8 lanes) {
+#if defined(__clang__)
+        f8 y;
+        for (int l = 0; l < LANES; ++l) y[l] = x[lanes[l]];
+        return y;
+#else
+        return __builtin_shuffle(x, lanes);
+#endif
+    }
+
+    void sum_of_walsh_rows(const float* r, float* p, int64_t b) const {
+        f8 x[8] = {};
+        for (int64_t i = first_[b]; i < first_[b + 1]; ++i) {
+            int64_t at = rows_[i] % BLOCK;
+            f8 low = load(walsh::WALSH8[at % 8]) * (r[i] * scale_);
+#pragma GCC unroll 8
+            for (int q = 0; q < 8; ++q) x[q] += low * walsh::WALSH8[at / 8][q];
+        }
+#pragma GCC unroll 8
+        for (int q = 0; q < 8; ++q) store(p + 8 * q, x[q]);
+    }
+
+    template <int t>
+    void subtract_gram(const float* c0, const int64_t* J, const double* y, float* c) const {
+        f8 weight[t];
+        i8 lanes[t];
+        int64_t high[t];
+        for (int i = 0; i < t; ++i) {
+            weight[i] = f8{} + static_cast<float>(y[i]);
+            lanes[i] = i8{0, 1, 2, 3, 4, 5, 6, 7} ^ static_cast<int32_t>(J[i] & 7);
+            high[i] = J[i] & ~int64_t{7};
+        }
+        const float* g = gram_.get();
+        for (int64_t j = 0; j < width; j += LANES) {
+            f8 x = c0 ? load(c0 + j) : f8{};
+#pragma GCC unroll 5
+            for (int i = 0; i < t; ++i) x -= weight[i] * permute(load(g + (j ^ high[i])), lanes[i]);
+            store(c + j, x);
+        }
+    }
+
+    std::vector<int64_t> rows_;  // sorted
+    float scale_;
+    std::vector<int64_t> first_;  // rows_[first_[b]] is the first row number in block b
+    int64_t words_, bits_ = 0;
+    std::vector<uint64_t> planes_;
+    Floats gram_;
+};
+
+// Any stored matrix, kept as its columns (d, m); with its Gram matrix (d, d) where that was worth computing.
+class Dense {
+  public:
+    int64_t m, d, width;
+    const float* inverse_norms;
+
+    Dense(const float* columns, int64_t n_rows, int64_t n_columns, const float* gram, const float* inverse)
+        : m(n_rows), d(n_columns), width(round_up(n_columns, LANES)), inverse_norms(inverse), columns_(columns),
+          gram_(gram) {}
+
+    double gram(int64_t i, int64_t j) const {
+        const float *a = columns_ + i * m, *b = columns_ + j * m;
+        double part[4] = {};
+        int64_t r = 0;
+        for (; r + 4 <= m; r += 4)
+            for (int l = 0; l < 4; ++l) part[l] += static_cast<double>(a[r + l]) * b[r + l];
+        for (; r < m; ++r) part[0] += static_cast<double>(a[r]) * b[r];
+        return (part[0] + part[1]) + (part[2] + part[3]);
+    }
+
+    void correlate(const float* r, float* c) const {
+        int64_t whole = m / LANES * LANES;
+        for (int64_t j = 0; j < d; ++j) {
+            const float* a = columns_ + j * m;
+            f8 sum = {};
+            for (int64_t i = 0; i < whole; i += LANES) sum += load(a + i) * load(r + i);
+            float total = 0;
+            for (int64_t i = whole; i < m; ++i) total += a[i] * r[i];
+            for (int l = 0; l < LANES; ++l) total += sum[l];
+            c[j] = total;
+        }
+    }
+
+    void column(int64_t j, float* a) const {
+        std::memcpy(a, columns_ + j * m, m * sizeof(float));
+        for (int64_t r = m; r < round_up(m, LANES); ++r) a[r] = 0;
+    }
+
+    bool cheap_gram(int64_t) const { return gram_ != nullptr; }
+
+    void subtract_gram(const float* c0, const int64_t* J, const double* y, int64_t t, float* c) const {
+        for (int64_t j = 0; j < d; ++j) c[j] = c0 ? c0[j] : 0.0f;
+        for (int64_t i = 0; i < t; ++i) {
+            const float* g = gram_ + J[i] * d;
+            float weight = static_cast<float>(y[i]);
+            for (int64_t j = 0; j < d; ++j) c[j] -= weight * g[j];
+        }
+    }
+
+  private:
+    const float* columns_;
+    const float* gram_;
+};
+
+}  // namespace labelsense

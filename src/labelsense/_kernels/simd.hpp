@@ -1,0 +1,54 @@
+// Eight floats at a time, without intrinsics: the compiler turns `f8` into one AVX register or two SSE ones,
+// and the result is the same to the bit either way.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+
+namespace labelsense {
+
+typedef float f8 __attribute__((vector_size(32)));
+typedef int32_t i8 __attribute__((vector_size(32)));
+
+constexpr int64_t LANES = 8;
+
+inline int64_t round_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+inline f8 load(const float* p) {
+    f8 x;
+    std::memcpy(&x, p, sizeof x);
+    return x;
+}
+
+inline void store(float* p, f8 x) { std::memcpy(p, &x, sizeof x); }
+
+inline f8 flip_signs(f8 x, i8 mask) { return (f8)((i8)x ^ mask); }
+
+inline f8 absolute(f8 x) { return (f8)((i8)x & 0x7fffffff); }
+
+inline f8 larger(f8 a, f8 b) { return a > b ? a : b; }
+
+inline float largest_lane(f8 x) {
+    float best = x[0];
+    for (int l = 1; l < LANES; ++l) best = x[l] > best ? x[l] : best;
+    return best;
+}
+
+// Zeroed floats on a cache line boundary, padded to whole lines.
+struct FreeDeleter {
+    void operator()(float* p) const { std::free(p); }
+};
+using Floats = std::unique_ptr<float[], FreeDeleter>;
+
+inline Floats make_floats(int64_t n) {
+    size_t bytes = static_cast<size_t>(round_up(n > 0 ? n : 1, 16)) * sizeof(float);
+    auto* p = static_cast<float*>(std::aligned_alloc(64, bytes));
+    if (!p) throw std::bad_alloc();
+    std::memset(p, 0, bytes);
+    return Floats(p);
+}
+
+}  // namespace labelsense

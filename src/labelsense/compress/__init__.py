@@ -1,0 +1,27 @@
+"""Step 1: the matrix A that compresses a label vector of length d to m measurements."""
+
+from labelsense.compress.base import Compressor, DenseOperator, Operator, auto_measurements
+from labelsense.compress.bernoulli import BernoulliCompressor
+from labelsense.compress.devore import DeVoreCompressor
+from labelsense.compress.gaussian import GaussianCompressor
+from labelsense.compress.hadamard import HadamardCompressor, HadamardOperator
+
+COMPRESSORS = {
+    "hadamard": HadamardCompressor,
+    "gaussian": GaussianCompressor,
+    "bernoulli": BernoulliCompressor,
+    "devore": DeVoreCompressor,
+}
+
+__all__ = [
+    "COMPRESSORS",
+    "BernoulliCompressor",
+    "Compressor",
+    "DeVoreCompressor",
+    "DenseOperator",
+    "GaussianCompressor",
+    "HadamardCompressor",
+    "HadamardOperator",
+    "Operator",
+    "auto_measurements",
+]

@@ -1,0 +1,229 @@
+"""The paper's two algorithms: learn to predict compressed labels, then reconstruct."""
+
+from __future__ import annotations
+
+import logging
+import time
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from labelsense._blocks import map_rows, row_blocks
+from labelsense._labels import TopK, Vocabulary, top_k
+from labelsense._typing import CSR, FloatArray
+from labelsense._validation import check_choice, check_count, check_same_length, check_some_labels
+from labelsense.compress import COMPRESSORS, Compressor
+from labelsense.metrics import ndcg_at_k
+from labelsense.reconstruct import DECODERS, Decoder
+from labelsense.regress import Learner, RidgeLearner, SklearnLearner
+
+logger = logging.getLogger("labelsense")
+
+MEASURE_ROWS = 4096  # rows of X that are predicted at a time
+DECODE_NUMBERS = 2**24  # rows times columns of A that a decoder thread handles between two looks at Ctrl-C
+THRESHOLD = 0.5
+
+
+class LabelPredictor(BaseEstimator, ABC):
+    """What every model offers once it can score labels. Base of the classifier and of the baselines."""
+
+    verbose: int
+
+    @abstractmethod
+    def _scores(self, X: Any, at_least: int) -> CSR:
+        """Return sparse scores of validated rows, for at least so many labels each where the model can."""
+
+    def predict_scores(self, X: Any) -> CSR:
+        """Return the sparse estimate of E[y given x] for each row of X, as CSR (n, d)."""
+        return self._scores(self._check_features(X), 1)
+
+    def predict_topk(self, X: Any, k: int = 5) -> TopK:
+        """Return the k best labels of each row and their scores, best first, ties to the lowest column."""
+        X = self._check_features(X)
+        labels, scores = top_k(self._scores(X, check_count(k, "k")), k)
+        return TopK(self.vocabulary_.decode_columns(labels), scores)
+
+    def predict(self, X: Any) -> Any:
+        """Return the labels whose score is at least one half: CSR, or lists if fitted on label lists."""
+        scores = self.predict_scores(X)
+        chosen = sp.csr_array((scores.data >= THRESHOLD, scores.indices, scores.indptr), shape=scores.shape)
+        chosen.eliminate_zeros()
+        return chosen.astype(np.int64) if self.vocabulary_.names is None else self.vocabulary_.lists(chosen)
+
+    def score(self, X: Any, Y: Any) -> float:
+        """Return nDCG at 5. Labels that were not in the training data count as not found."""
+        X = self._check_features(X)
+        truth, extra = self.vocabulary_.read_counting_unknown(Y)
+        check_same_length(X, truth)
+        return ndcg_at_k(truth, top_k(self._scores(X, 5), 5), k=5, unseen=extra)
+
+    def _check_training(self, X: Any, Y: Any) -> tuple[Any, CSR]:
+        """Return X and the indicator matrix of Y, and remember their shapes and labels."""
+        if Y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        self.vocabulary_, Y = Vocabulary.learn(Y)
+        check_same_length(X, Y)
+        check_some_labels(Y)
+        return X, Y
+
+    def _check_features(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return validate_data(self, X, accept_sparse="csr", reset=False, dtype=[np.float64, np.float32])
+
+    def _log(self, message: str, *values: Any) -> None:
+        logger.log(logging.INFO if self.verbose else logging.DEBUG, message, *values)
+
+    @property
+    def labels_(self) -> list[Any]:
+        """The labels, in column order."""
+        check_is_fitted(self)
+        return list(range(self.vocabulary_.n_labels)) if self.vocabulary_.names is None else self.vocabulary_.names
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        return tags
+
+
+class CompressedLabelClassifier(LabelPredictor):
+    """Multi-label prediction by compressed sensing.
+
+    ``fit`` compresses the label vectors with a random matrix A and learns to predict the m compressed labels;
+    ``predict_scores`` predicts them and reconstructs the sparse label vector they came from. Use it where there are
+    thousands of labels or more and each row has few.
+
+    Parameters
+    ----------
+    compressor : Compressor or {"hadamard", "gaussian", "bernoulli", "devore"}
+        How to choose A, and how many measurements.
+    learner : Learner, scikit-learn regressor or "ridge"
+        How to learn the regressions.
+    decoder : Decoder or {"omp", "foba", "cosamp", "lasso", "correlation"}
+        How to reconstruct labels from measurements.
+    random_state : int, RandomState or None
+        Seed for A, unless the compressor has its own.
+    n_jobs : int, optional
+        Threads for decoding. The result does not depend on it.
+    verbose : int
+        1 logs each step to the logger "labelsense" at level INFO.
+
+    Attributes
+    ----------
+    compressor_, learner_, decoder_
+        The fitted parts. ``compressor_.operator_`` is A.
+    labels_ : list
+        The labels in column order.
+
+    References
+    ----------
+    Hsu, Kakade, Langford, Zhang (2009), Multi-label prediction via compressed sensing.
+
+    Examples
+    --------
+    >>> from labelsense import CompressedLabelClassifier
+    >>> from labelsense.data import make_tagged_documents
+    >>> X, Y = make_tagged_documents(n_samples=500, n_labels=200, random_state=0)
+    >>> clf = CompressedLabelClassifier(random_state=0).fit(X[:400], Y[:400])
+    >>> clf.predict_topk(X[400:], k=3).labels.shape
+    (100, 3)
+    """
+
+    def __init__(
+        self,
+        compressor: Compressor | str = "hadamard",
+        learner: Any = "ridge",
+        decoder: Decoder | str = "omp",
+        *,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.compressor = compressor
+        self.learner = learner
+        self.decoder = decoder
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, Y: Any) -> CompressedLabelClassifier:
+        """Learn from X (n, p) and Y: an indicator matrix (n, d), sparse or dense, or one list of labels per row."""
+        X, Y = self._check_training(X, Y)
+        start = time.perf_counter()
+        self.compressor_ = self._make_compressor().fit(Y)
+        self.decoder_ = self._make_decoder()
+        self.decoder_.support_size(self._decoder_state())  # refuse a support that does not fit before any work
+        Z = self.compressor_.operator_.compress(Y)
+        self._log("compressed %d labels to %d measurements in %.1f s", Y.shape[1], Z.shape[1], _since(start))
+        start = time.perf_counter()
+        self.learner_ = self._make_learner().fit(X, Z)
+        self._log("learned %d regressions on %d rows in %.1f s", Z.shape[1], len(Z), _since(start))
+        return self
+
+    def measure(self, X: Any) -> FloatArray:
+        """Return the predicted measurements H(x) of each row, (n, m)."""
+        return self._measure(self._check_features(X))
+
+    def _scores(self, X: Any, at_least: int) -> CSR:
+        state = self._decoder_state()
+        largest = min(state.n_measurements, state.n_labels)
+        size = max(self.decoder_.support_size(state), min(at_least, largest))
+        rows = max(1, min(256, DECODE_NUMBERS // state.n_labels))
+        parts = []
+        for block in row_blocks(X.shape[0], MEASURE_ROWS):
+            H = self._measure(X[block])
+            parts += map_rows(lambda b, H=H: self.decoder_.path(state, H[b], [size])[0], len(H), rows, self.n_jobs)
+        return sp.vstack(parts, format="csr")
+
+    def _measure(self, X: Any) -> FloatArray:
+        H = np.asarray(self.learner_.predict(X), dtype=np.float32)
+        return np.ascontiguousarray(H.reshape(len(H), -1))
+
+    def _decoder_state(self) -> Any:
+        """Return what the decoder made of A, made once per process."""
+        if self._state is None:
+            self._state = self.decoder_.prepare(self.compressor_.operator_)
+        return self._state
+
+    _state: Any = None
+
+    def __getstate__(self) -> Any:
+        return {name: value for name, value in super().__getstate__().items() if name != "_state"}
+
+    def _make_compressor(self) -> Compressor:
+        if isinstance(self.compressor, Compressor):
+            compressor = clone(self.compressor)
+        else:
+            compressor = check_choice(self.compressor, "compressor", COMPRESSORS)()
+        self._state = None
+        if compressor.random_state is None:
+            compressor.random_state = check_random_state(self.random_state).randint(2**31)
+        return compressor
+
+    def _make_decoder(self) -> Decoder:
+        if isinstance(self.decoder, Decoder):
+            return clone(self.decoder)  # type: ignore[no-any-return]
+        return check_choice(self.decoder, "decoder", DECODERS)()  # type: ignore[no-any-return]
+
+    def _make_learner(self) -> Learner:
+        return make_learner(self.learner, self.n_jobs)
+
+
+def make_learner(learner: Any, n_jobs: int | None) -> Learner:
+    """Return a fresh learner for a learner, a scikit-learn regressor or a word."""
+    if isinstance(learner, Learner):
+        return clone(learner)  # type: ignore[no-any-return]
+    if isinstance(learner, BaseEstimator):
+        return SklearnLearner(clone(learner), n_jobs=n_jobs)
+    return check_choice(learner, "learner", {"ridge": RidgeLearner})()  # type: ignore[no-any-return]
+
+
+def _since(start: float) -> float:
+    return time.perf_counter() - start

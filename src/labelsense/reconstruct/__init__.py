@@ -1,0 +1,26 @@
+"""Step 3: from predicted measurements back to labels."""
+
+from labelsense.reconstruct.base import Decoder
+from labelsense.reconstruct.correlation import CorrelationDecoder
+from labelsense.reconstruct.cosamp import CoSaMPDecoder
+from labelsense.reconstruct.foba import FoBaDecoder
+from labelsense.reconstruct.lasso import LassoDecoder
+from labelsense.reconstruct.omp import OMPDecoder
+
+DECODERS = {
+    "omp": OMPDecoder,
+    "foba": FoBaDecoder,
+    "cosamp": CoSaMPDecoder,
+    "lasso": LassoDecoder,
+    "correlation": CorrelationDecoder,
+}
+
+__all__ = [
+    "DECODERS",
+    "CoSaMPDecoder",
+    "CorrelationDecoder",
+    "Decoder",
+    "FoBaDecoder",
+    "LassoDecoder",
+    "OMPDecoder",
+]

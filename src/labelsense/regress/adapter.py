@@ -1,0 +1,80 @@
+"""Any scikit-learn regressor as a learner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from labelsense._typing import FloatArray
+from labelsense.regress.base import Learner, as_columns
+
+
+class SklearnLearner(Learner):
+    """m regressions by any scikit-learn regressor.
+
+    A regressor that takes many targets is fitted once on all of them; any other is copied once per measurement.
+    :class:`~labelsense.CompressedLabelClassifier` wraps a regressor in this class by itself.
+
+    Parameters
+    ----------
+    regressor : estimator
+        A scikit-learn regressor.
+    n_jobs : int, optional
+        How many copies to fit at a time.
+
+    Attributes
+    ----------
+    regressors_ : list
+        One fitted regressor for all measurements, or one per measurement.
+
+    Examples
+    --------
+    >>> from sklearn.svm import LinearSVR
+    >>> from labelsense import SklearnLearner
+    >>> H = SklearnLearner(LinearSVR()).fit([[0.0], [1.0], [2.0]], [[0.0, 1.0], [1.0, 0.0], [2.0, -1.0]])
+    >>> len(H.regressors_), H.predict([[1.0]]).shape
+    (2, (1, 2))
+    """
+
+    def __init__(self, regressor: Any, *, n_jobs: int | None = None) -> None:
+        self.regressor = regressor
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, Z: Any) -> SklearnLearner:
+        Z, self._flat = as_columns(Z)
+        if get_tags(self.regressor).target_tags.multi_output:
+            self.regressors_ = [clone(self.regressor).fit(X, Z.toarray() if sp.issparse(Z) else Z)]
+        else:
+            tasks = (delayed(_fit_one)(self.regressor, X, Z, i) for i in range(Z.shape[1]))
+            self.regressors_ = list(Parallel(n_jobs=self.n_jobs)(tasks))
+        return self
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of features the regressor was fitted on."""
+        check_is_fitted(self)
+        return self.regressors_[0].n_features_in_  # type: ignore[no-any-return]
+
+    def predict(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        columns = [np.asarray(regressor.predict(X), dtype=np.float32) for regressor in self.regressors_]
+        H = columns[0].reshape(len(columns[0]), -1) if len(columns) == 1 else np.stack(columns, axis=1)
+        return self._shape_like_fit(H)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.regressor)
+        tags.input_tags = inner.input_tags
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def _fit_one(regressor: BaseEstimator, X: Any, Z: Any, i: int) -> BaseEstimator:
+    target = Z[:, [i]].toarray().ravel() if sp.issparse(Z) else np.asarray(Z)[:, i]
+    return clone(regressor).fit(X, target)
