@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -46,10 +47,8 @@ class Vocabulary:
             Y = check_indicator(Y)
             return cls(None, Y.shape[1]), Y
         names = list(dict.fromkeys(label for row in rows for label in row))
-        try:
-            names.sort()  # type: ignore[type-var]
-        except TypeError:
-            pass  # labels of mixed types keep their order of appearance
+        with contextlib.suppress(TypeError):  # labels of mixed types keep their order of appearance
+            names.sort(key=_itself)
         vocabulary = cls(names, len(names))
         return vocabulary, vocabulary.indicator(rows)
 
@@ -108,6 +107,10 @@ class Vocabulary:
         return names[columns]  # -1 is the last, None
 
 
+def _itself(label: Any) -> Any:
+    return label
+
+
 def label_lists(Y: Any) -> list[list[Hashable]] | None:
     """Return Y as one list of labels per row, or None if it is an indicator matrix.
 
@@ -123,7 +126,7 @@ def label_lists(Y: Any) -> list[list[Hashable]] | None:
     rows: list[list[Hashable]] = []
     for i, row in enumerate(Y):
         many = isinstance(row, Iterable) and not isinstance(row, (str, bytes))
-        labels = list(row) if many else [row]  # type: ignore[call-overload]
+        labels = list(row) if many else [row]
         for label in labels:
             if not isinstance(label, Hashable) or label is None or label != label:
                 raise ValueError(f"Y has {label!r} in row {i}, which cannot be a label (NaN, None or not hashable).")

@@ -19,20 +19,22 @@ def check_count(value: Any, name: str, *, low: int = 1, high: int | None = None,
     """Return ``value`` as an int in [low, high]."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be an integer. Got {value!r} of type {type(value).__name__}. {remedy}".rstrip())
+    value = int(value)
     if value < low or (high is not None and value > high):
         rule = f"at least {low}" if high is None else f"between {low} and {high}"
         raise ValueError(f"{name} must be {rule}. Got {value}. {remedy}".rstrip())
-    return int(value)
+    return value
 
 
 def check_real(value: Any, name: str, *, low: float, high: float | None = None, remedy: str = "") -> float:
     """Return ``value`` as a finite float in [low, high]."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number. Got {value!r} of type {type(value).__name__}. {remedy}".rstrip())
+    value = float(value)
     if not np.isfinite(value) or value < low or (high is not None and value > high):
         rule = f"at least {low}" if high is None else f"between {low} and {high}"
-        raise ValueError(f"{name} must be finite and {rule}. Got {value}. {remedy}".rstrip())
-    return float(value)
+        raise ValueError(f"{name} must be finite and {rule}. Got {value:g}. {remedy}".rstrip())
+    return value
 
 
 def check_choice(value: Any, name: str, choices: dict[str, Any]) -> Any:
@@ -59,7 +61,7 @@ def check_indicator(Y: Any, name: str = "Y") -> CSR:
         raise ValueError(f"{name} contains NaN or infinity. Labels are 1 where a row has them and 0 elsewhere.")
     if Y.nnz and Y.data.min() < 0:
         raise ValueError(
-            f"{name} must not have negative entries (1 where a row has a label, 0 elsewhere). "
+            f"Negative values in data: {name} must be 1 where a row has a label and 0 elsewhere. "
             f"Got {Y.data.min():g}. If -1 stands for 'no', pass {name} > 0."
         )
     return Y
@@ -70,7 +72,9 @@ def check_binary(Y: Any, name: str = "Y") -> CSR:
     Y = check_indicator(Y, name)
     if Y.nnz and not (Y.data == 1).all():
         odd = Y.data[Y.data != 1][0]
-        raise ValueError(f"{name} must be binary: 1 where a row has a label, 0 elsewhere. Got {odd:g}. Pass {name} > 0.")
+        raise ValueError(
+            f"{name} must be binary: 1 where a row has a label, 0 elsewhere. Got {odd:g}. Pass {name} > 0."
+        )
     return Y
 
 

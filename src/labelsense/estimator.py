@@ -55,10 +55,10 @@ class LabelPredictor(BaseEstimator, ABC):
         chosen.eliminate_zeros()
         return chosen.astype(np.int64) if self.vocabulary_.names is None else self.vocabulary_.lists(chosen)
 
-    def score(self, X: Any, Y: Any) -> float:
+    def score(self, X: Any, y: Any) -> float:
         """Return nDCG at 5. Labels that were not in the training data count as not found."""
         X = self._check_features(X)
-        truth, extra = self.vocabulary_.read_counting_unknown(Y)
+        truth, extra = self.vocabulary_.read_counting_unknown(y)
         check_same_length(X, truth)
         return ndcg_at_k(truth, top_k(self._scores(X, 5), 5), k=5, unseen=extra)
 
@@ -179,7 +179,11 @@ class CompressedLabelClassifier(LabelPredictor):
         parts = []
         for block in row_blocks(X.shape[0], MEASURE_ROWS):
             H = self._measure(X[block])
-            parts += map_rows(lambda b, H=H: self.decoder_.path(state, H[b], [size])[0], len(H), rows, self.n_jobs)
+
+            def decode(rows: slice, H: FloatArray = H) -> CSR:
+                return self.decoder_.path(state, H[rows], [size])[0]
+
+            parts += map_rows(decode, len(H), rows, self.n_jobs)
         return sp.vstack(parts, format="csr")
 
     def _measure(self, X: Any) -> FloatArray:
@@ -209,8 +213,8 @@ class CompressedLabelClassifier(LabelPredictor):
 
     def _make_decoder(self) -> Decoder:
         if isinstance(self.decoder, Decoder):
-            return clone(self.decoder)  # type: ignore[no-any-return]
-        return check_choice(self.decoder, "decoder", DECODERS)()  # type: ignore[no-any-return]
+            return clone(self.decoder)
+        return check_choice(self.decoder, "decoder", DECODERS)()
 
     def _make_learner(self) -> Learner:
         return make_learner(self.learner, self.n_jobs)
@@ -219,10 +223,10 @@ class CompressedLabelClassifier(LabelPredictor):
 def make_learner(learner: Any, n_jobs: int | None) -> Learner:
     """Return a fresh learner for a learner, a scikit-learn regressor or a word."""
     if isinstance(learner, Learner):
-        return clone(learner)  # type: ignore[no-any-return]
+        return clone(learner)
     if isinstance(learner, BaseEstimator):
         return SklearnLearner(clone(learner), n_jobs=n_jobs)
-    return check_choice(learner, "learner", {"ridge": RidgeLearner})()  # type: ignore[no-any-return]
+    return check_choice(learner, "learner", {"ridge": RidgeLearner})()
 
 
 def _since(start: float) -> float:

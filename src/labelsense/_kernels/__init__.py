@@ -4,10 +4,11 @@ The same C++ is built twice on x86-64: for every such processor, and for those w
 give the same bytes, since nothing is compiled with relaxed floating-point rules.
 """
 
-from labelsense._kernels import _generic as _variant
+from importlib import import_module
 
+_variant = import_module("labelsense._kernels._generic")
 if _variant.has_avx2():
-    from labelsense._kernels import _v3 as _variant  # type: ignore[no-redef]
+    _variant = import_module("labelsense._kernels._v3")
 
 Hadamard = _variant.Hadamard
 Dense = _variant.Dense

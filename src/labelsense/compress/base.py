@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 
 from labelsense import _kernels
 from labelsense._typing import CSR, FloatArray
-from labelsense._validation import check_array, check_count, check_indicator, check_measurements
+from labelsense._validation import check_count, check_indicator, check_measurements
 
 GRAM_BYTES = 2**28  # a stored matrix gets its Gram matrix up to d = 8192
 STORED_BYTES = 2**32
@@ -143,9 +143,7 @@ class Compressor(BaseEstimator, ABC):
         The matrix A.
     """
 
-    def __init__(
-        self, n_measurements: int | str = "auto", *, k: float | None = None, random_state: Any = None
-    ) -> None:
+    def __init__(self, n_measurements: int | str = "auto", *, k: float | None = None, random_state: Any = None) -> None:
         self.n_measurements = n_measurements
         self.k = k
         self.random_state = random_state
@@ -156,11 +154,22 @@ class Compressor(BaseEstimator, ABC):
             n_labels, k = check_count(labels, "n_labels"), 5.0
         else:
             Y = check_indicator(labels)
-            n_labels, k = Y.shape[1], Y.nnz / max(Y.shape[0], 1)
+            if 0 in Y.shape:
+                raise ValueError(
+                    f"Y has no labels: 0 sample(s) or 0 feature(s) (shape={Y.shape}) while a minimum of 1 is required."
+                )
+            n_labels, k = Y.shape[1], Y.nnz / Y.shape[0]
         if self.k is not None:
             k = self.k
+        self.n_features_in_ = n_labels
         self.operator_ = self._make_operator(n_labels, k, check_random_state(self.random_state))
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        return tags
 
     @abstractmethod
     def _make_operator(self, n_labels: int, k: float, random_state: np.random.RandomState) -> Operator:

@@ -37,4 +37,4 @@ class CorrelationDecoder(Decoder):
         return k
 
     def _run(self, state: Any, H: FloatArray, sizes: list[int], *out: Any) -> list[int]:
-        return _kernels.correlation(state, H, sizes, *out)  # type: ignore[no-any-return]
+        return _kernels.correlation(state, H, sizes, *out)

@@ -49,4 +49,4 @@ class CoSaMPDecoder(Decoder):
 
     def _run(self, state: Any, H: FloatArray, sizes: list[int], *out: Any) -> list[int]:
         rounds = check_count(self.max_rounds, "max_rounds")
-        return _kernels.cosamp(state, H, sizes, *out, rounds)  # type: ignore[no-any-return]
+        return _kernels.cosamp(state, H, sizes, *out, rounds)

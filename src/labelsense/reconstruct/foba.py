@@ -48,4 +48,4 @@ class FoBaDecoder(Decoder):
 
     def _run(self, state: Any, H: FloatArray, sizes: list[int], *out: Any) -> list[int]:
         nu = check_real(self.nu, "nu", low=0, high=0.999, remedy="At 1 every step would be taken back.")
-        return _kernels.foba(state, H, sizes, *out, nu)  # type: ignore[no-any-return]
+        return _kernels.foba(state, H, sizes, *out, nu)

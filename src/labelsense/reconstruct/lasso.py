@@ -40,4 +40,4 @@ class LassoDecoder(Decoder):
         return k
 
     def _run(self, state: Any, H: FloatArray, sizes: list[int], *out: Any) -> list[int]:
-        return _kernels.lasso(state, H, sizes, *out)  # type: ignore[no-any-return]
+        return _kernels.lasso(state, H, sizes, *out)

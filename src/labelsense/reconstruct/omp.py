@@ -42,4 +42,4 @@ class OMPDecoder(Decoder):
         return 2 * k
 
     def _run(self, state: Any, H: FloatArray, sizes: list[int], *out: Any) -> list[int]:
-        return _kernels.omp(state, H, sizes, *out)  # type: ignore[no-any-return]
+        return _kernels.omp(state, H, sizes, *out)

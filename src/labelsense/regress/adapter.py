@@ -46,8 +46,10 @@ class SklearnLearner(Learner):
         self.regressor = regressor
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, Z: Any) -> SklearnLearner:
-        Z, self._flat = as_columns(Z)
+    def fit(self, X: Any, Y: Any) -> SklearnLearner:
+        if Y is None:
+            raise ValueError("SklearnLearner requires y to be passed, but the target y is None.")
+        Z, self._flat = as_columns(Y)
         if get_tags(self.regressor).target_tags.multi_output:
             self.regressors_ = [clone(self.regressor).fit(X, Z.toarray() if sp.issparse(Z) else Z)]
         else:
@@ -59,7 +61,7 @@ class SklearnLearner(Learner):
     def n_features_in_(self) -> int:
         """The number of features the regressor was fitted on."""
         check_is_fitted(self)
-        return self.regressors_[0].n_features_in_  # type: ignore[no-any-return]
+        return self.regressors_[0].n_features_in_
 
     def predict(self, X: Any) -> FloatArray:
         check_is_fitted(self)

@@ -12,15 +12,15 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from labelsense._typing import FloatArray
 
 
-class Learner(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class Learner(RegressorMixin, BaseEstimator, ABC):
     """Learns H: X -> R^m, all m regressions at once.
 
-    ``fit(X, Z)`` takes X (n, p) sparse or dense and targets Z (n, m), ``predict(X)`` returns (n, m).
+    ``fit(X, Y)`` takes X (n, p) sparse or dense and targets Y (n, m), ``predict(X)`` returns (n, m).
     """
 
     @abstractmethod
-    def fit(self, X: Any, Z: Any) -> Learner:
-        """Learn to predict Z (n, m) from X (n, p)."""
+    def fit(self, X: Any, Y: Any) -> Learner:
+        """Learn to predict Y (n, m) from X (n, p)."""
 
     @abstractmethod
     def predict(self, X: Any) -> FloatArray:

@@ -50,10 +50,10 @@ class RidgeLearner(Learner):
         self.fit_intercept = fit_intercept
         self.solver = solver
 
-    def fit(self, X: Any, Z: Any) -> RidgeLearner:
+    def fit(self, X: Any, Y: Any) -> RidgeLearner:
         alpha = check_real(self.alpha, "alpha", low=0, remedy="0 is plain least squares.")
         X, Z = validate_data(
-            self, X, Z, accept_sparse="csr", multi_output=True, y_numeric=True, dtype=[np.float64, np.float32]
+            self, X, Y, accept_sparse="csr", multi_output=True, y_numeric=True, dtype=[np.float64, np.float32]
         )
         Z, self._flat = as_columns(Z)
         n, p = X.shape
@@ -94,7 +94,7 @@ def _dense_blocks(X: Any) -> Any:
 
 def _primal(X: Any, Z: Any, x_mean: Any, z_mean: Any, alpha: float) -> Any:
     """W = (X'X + alpha I)^-1 X'Z, centred."""
-    n, p = X.shape
+    n = X.shape[0]
     gram = -n * np.outer(x_mean, x_mean)
     for _, block in _dense_blocks(X):
         gram += block.T @ block

@@ -1,0 +1,64 @@
+"""What the contract suites run on: add a line here, and a new compressor, learner or decoder is tested."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import settings
+from sklearn.linear_model import LinearRegression
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.svm import SVR
+
+from labelsense import (
+    BernoulliCompressor,
+    CorrelationDecoder,
+    CoSaMPDecoder,
+    DeVoreCompressor,
+    FoBaDecoder,
+    GaussianCompressor,
+    HadamardCompressor,
+    LassoDecoder,
+    OMPDecoder,
+    RidgeLearner,
+    SklearnLearner,
+)
+
+settings.register_profile("labelsense", deadline=None, derandomize=True, max_examples=50)
+settings.load_profile("labelsense")
+
+COMPRESSORS = [HadamardCompressor, GaussianCompressor, BernoulliCompressor, DeVoreCompressor]
+RANDOM_COMPRESSORS = COMPRESSORS[:3]
+DECODERS = [OMPDecoder, FoBaDecoder, CoSaMPDecoder, LassoDecoder, CorrelationDecoder]
+LEARNERS = [
+    RidgeLearner(alpha=0.1),
+    RidgeLearner(alpha=0.1, solver="primal"),
+    RidgeLearner(alpha=0.1, solver="dual"),
+    SklearnLearner(LinearRegression()),
+    SklearnLearner(SVR(kernel="linear")),
+    SklearnLearner(KNeighborsRegressor()),
+]
+
+
+def make_operator(compressor, n_labels, n_measurements, seed=0):
+    """Return A with about so many rows: DeVore's matrix has the square of a prime."""
+    if compressor is DeVoreCompressor:
+        primes = [2, 3, 5, 7, 11, 13, 17, 19, 23]
+        n_measurements = max(p * p for p in primes if p * p <= max(4, n_measurements))
+    return compressor(n_measurements=n_measurements, random_state=seed).fit(n_labels).operator_
+
+
+def dense(operator):
+    """Return A as a float64 array."""
+    return operator.columns(np.arange(operator.n_labels)).astype(np.float64)
+
+
+def real_data(name):
+    """Return a data set of the folder LABELSENSE_DATA, or of the developers' machines; skip where there is none."""
+    here = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("LABELSENSE_DATA", here)) / name
+    if not folder.is_dir():
+        pytest.skip(f"no data set {name}: set LABELSENSE_DATA to a folder that has it")
+    parts = ("X_train", "Y_train", "X_test", "Y_test")
+    return [sp.csr_array(sp.load_npz(folder / f"{part}.npz")).astype(np.float32) for part in parts]

@@ -1,0 +1,92 @@
+"""Slow, obvious versions of the algorithms, as oracles. Dense double-precision NumPy, one vector at a time."""
+
+import numpy as np
+
+
+def hadamard(order):
+    """Sylvester's Hadamard matrix."""
+    H = np.ones((1, 1))
+    while len(H) < order:
+        H = np.block([[H, H], [H, -H]])
+    return H
+
+
+def fit(A, h, J):
+    """Least squares of h on the columns J."""
+    y = np.zeros(A.shape[1])
+    y[J] = np.linalg.lstsq(A[:, J], h, rcond=None)[0]
+    return y
+
+
+def top(values, k):
+    """The k largest, ties to the lowest index."""
+    return np.argsort(-values, kind="stable")[:k]
+
+
+def correlation(A, h, s):
+    return fit(A, h, top(np.abs(A.T @ h), s))
+
+
+def omp(A, h, s):
+    norms = np.linalg.norm(A, axis=0)
+    J = []
+    y = np.zeros(A.shape[1])
+    for _ in range(s):
+        c = np.abs(A.T @ (h - A @ y)) / norms
+        c[J] = 0
+        J.append(int(np.argmax(c)))
+        y = fit(A, h, J)
+    return y
+
+
+def foba(A, h, s, nu=0.5):
+    """Zhang's FoBa with exact refits; returns the first solution with s columns and the number of deletions."""
+    norms = np.linalg.norm(A, axis=0)
+    J, gains, deletions = [], [], 0
+    y = np.zeros(A.shape[1])
+    while len(J) < s:
+        c = np.abs(A.T @ (h - A @ y)) / norms
+        c[J] = 0
+        before = np.sum((h - A @ y) ** 2)
+        J.append(int(np.argmax(c)))
+        y = fit(A, h, J)
+        gains.append(before - np.sum((h - A @ y) ** 2))
+        while len(J) > 1:
+            error = np.sum((h - A @ y) ** 2)
+            costs = []
+            for j in J:
+                without = y.copy()
+                without[j] = 0
+                costs.append(np.sum((h - A @ without) ** 2) - error)
+            if min(costs) > nu * gains[-1]:
+                break
+            J.pop(int(np.argmin(costs)))
+            gains.pop()
+            deletions += 1
+            y = fit(A, h, J)
+    return y, deletions
+
+
+def cosamp(A, h, s, max_rounds=50):
+    y = np.zeros(A.shape[1])
+    r = h
+    for _ in range(max_rounds):
+        T = sorted(set(top(np.abs(A.T @ r), 2 * s)) | set(np.flatnonzero(y)))
+        b = fit(A, h, T)
+        keep = top(np.abs(b), s)
+        new = np.zeros_like(y)
+        new[keep] = b[keep]
+        if not np.linalg.norm(h - A @ new) < np.linalg.norm(r):
+            break
+        y, r = new, h - A @ new
+    return y
+
+
+def ridge(X, Z, alpha):
+    """Ridge with an unpenalised intercept, by the augmented least-squares problem."""
+    x_mean, z_mean = X.mean(axis=0), Z.mean(axis=0)
+    Xc, Zc = X - x_mean, Z - z_mean
+    p = X.shape[1]
+    stacked = np.vstack([Xc, np.sqrt(alpha) * np.eye(p)])
+    W = np.linalg.lstsq(stacked, np.vstack([Zc, np.zeros((p, Z.shape[1]))]), rcond=None)[0]
+    return W, z_mean - x_mean @ W

@@ -1,0 +1,160 @@
+"""The contract of every compressor, and what each kind of A promises."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from conftest import COMPRESSORS, RANDOM_COMPRESSORS, dense, make_operator
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import hadamard
+
+from labelsense import DeVoreCompressor, GaussianCompressor, HadamardCompressor
+from labelsense.compress import auto_measurements
+
+SIZES = [(2, 2), (3, 2), (17, 9), (64, 64), (100, 50), (130, 121), (1000, 90)]
+
+
+@pytest.mark.parametrize("compressor", COMPRESSORS)
+@pytest.mark.parametrize(("d", "m"), SIZES)
+class TestContract:
+    def test_correlate_is_the_adjoint_of_compress(self, compressor, d, m):
+        rng = np.random.default_rng(0)
+        A = make_operator(compressor, d, m)
+        Y = sp.random_array((5, d), density=0.3, rng=rng, dtype=np.float32).tocsr()
+        R = rng.normal(size=(5, A.n_measurements)).astype(np.float32)
+        left = (A.compress(Y).astype(np.float64) * R).sum(axis=1)  # <A y, r>
+        right = (A.correlate(R).astype(np.float64) * Y.toarray()).sum(axis=1)  # <y, A' r>
+        np.testing.assert_allclose(left, right, atol=1e-4)
+
+    def test_columns_compress_and_correlate_are_one_matrix(self, compressor, d, m):
+        A = make_operator(compressor, d, m)
+        matrix = dense(A)
+        assert matrix.shape == (A.n_measurements, d)
+        np.testing.assert_allclose(A.compress(sp.eye_array(d)).T, matrix, atol=1e-6)
+        np.testing.assert_allclose(A.correlate(np.eye(A.n_measurements)), matrix, atol=1e-6)
+
+    def test_dense_and_sparse_labels_compress_alike(self, compressor, d, m):
+        A = make_operator(compressor, d, m)
+        Y = sp.random_array((6, d), density=0.5, rng=0, dtype=np.float32)
+        np.testing.assert_array_equal(A.compress(Y.tocsr()), A.compress(Y.toarray()))
+        assert A.compress(sp.csr_array((3, d))).any() == np.False_
+
+    def test_column_norms(self, compressor, d, m):
+        A = make_operator(compressor, d, m)
+        np.testing.assert_allclose(A.column_norms, np.linalg.norm(dense(A), axis=0), rtol=1e-5)
+
+    def test_coherence_equals_brute_force(self, compressor, d, m):
+        A = make_operator(compressor, d, m)
+        unit = dense(A) / np.linalg.norm(dense(A), axis=0)
+        gram = np.abs(unit.T @ unit)
+        np.fill_diagonal(gram, 0)
+        assert A.coherence() == pytest.approx(gram.max(), abs=1e-5)
+
+    def test_survives_pickling(self, compressor, d, m):
+        A = make_operator(compressor, d, m)
+        np.testing.assert_array_equal(dense(pickle.loads(pickle.dumps(A))), dense(A))
+
+
+@pytest.mark.parametrize("compressor", RANDOM_COMPRESSORS)
+class TestRandomMatrices:
+    def test_same_seed_same_bytes(self, compressor):
+        a, b, other = (make_operator(compressor, 300, 40, seed) for seed in (3, 3, 4))
+        np.testing.assert_array_equal(dense(a), dense(b))
+        assert (dense(a) != dense(other)).any()
+
+    def test_coherence_is_of_the_order_the_paper_gives(self, compressor):
+        d, m = 1000, 400
+        assert make_operator(compressor, d, m).coherence() < 3 * np.sqrt(np.log(d) / m)
+
+    def test_squared_norms_are_kept_on_average(self, compressor):
+        A = make_operator(compressor, 500, 200)
+        y = sp.random_array((200, 500), density=0.01, rng=1, dtype=np.float32).tocsr()
+        ratio = (A.compress(y) ** 2).sum() / (y.data**2).sum()
+        assert ratio == pytest.approx(1, abs=0.1)
+
+
+class TestHadamard:
+    @given(d=st.integers(2, 300), data=st.data())
+    def test_is_rows_of_the_hadamard_matrix(self, d, data):
+        order = 1 << (d - 1).bit_length()
+        m = data.draw(st.integers(1, order))
+        A = make_operator(HadamardCompressor, d, m, seed=data.draw(st.integers(0, 99)))
+        expected = hadamard(order)[A.rows][:, :d] / np.sqrt(m)
+        assert len(set(A.rows)) == m
+        np.testing.assert_allclose(dense(A), expected, rtol=1e-6)
+
+    def test_all_rows_make_an_orthonormal_basis(self):
+        A = dense(make_operator(HadamardCompressor, 128, 128))
+        np.testing.assert_allclose(A.T @ A, np.eye(128), atol=1e-6)
+
+    @pytest.mark.parametrize("d", [2**15, 2**20 - 7, 2**24])
+    def test_correlates_at_any_size(self, d):
+        A = make_operator(HadamardCompressor, d, 5)
+        R = np.array([[1.0, -2.0, 3.0, 0.5, 0.25]], np.float32)
+        J = np.array([0, 1, d // 3, d - 1])
+        np.testing.assert_allclose(A.correlate(R)[:, J], R @ A.columns(J), atol=1e-5)
+
+    def test_costs_a_list_of_row_numbers(self):
+        A = make_operator(HadamardCompressor, 2**24, 1000)
+        assert len(pickle.dumps(A)) < 10_000
+
+
+class TestDeVore:
+    @pytest.mark.parametrize(("q", "d"), [(3, 9), (5, 100), (7, 300), (11, 1331), (13, 2000)])
+    def test_coherence_is_at_most_degree_over_q(self, q, d):
+        A = make_operator(DeVoreCompressor, d, q * q)
+        degree = next(r for r in range(9) if q ** (r + 1) >= d)
+        assert A.coherence() <= degree / q + 1e-6
+        assert ((dense(A) > 0).sum(axis=0) == q).all()
+
+    def test_needs_the_square_of_a_prime(self):
+        with pytest.raises(ValueError, match=r"square of a prime. Got 100. Use 7\^2 = 49 or 11\^2 = 121"):
+            DeVoreCompressor(n_measurements=100).fit(500)
+
+
+class TestNumberOfMeasurements:
+    def test_auto_follows_the_documented_rule(self):
+        Y = sp.random_array((100, 1000), density=0.004, rng=0).tocsr()
+        k = Y.nnz / 100
+        assert HadamardCompressor().fit(Y).operator_.n_measurements == auto_measurements(k, 1000)
+        assert HadamardCompressor(k=9).fit(Y).operator_.n_measurements == auto_measurements(9, 1000)
+        assert HadamardCompressor().fit(1000).operator_.n_measurements == auto_measurements(5, 1000)
+
+    @given(k=st.floats(0, 100), d=st.integers(2, 10**7))
+    def test_auto_is_at_most_the_number_of_labels_and_grows_slowly(self, k, d):
+        m = auto_measurements(k, d)
+        assert 1 <= m <= d
+        if m < d:  # doubling the labels costs 6 k measurements more
+            assert auto_measurements(k, 2 * d) - m <= 6 * max(k, 1) + 1
+
+    @pytest.mark.parametrize(
+        ("compressor", "limit"), [(HadamardCompressor, 1024), (GaussianCompressor, 600)], ids=["hadamard", "gaussian"]
+    )
+    def test_more_measurements_than_make_sense_are_refused(self, compressor, limit):
+        compressor(n_measurements=limit).fit(600)
+        with pytest.raises(ValueError, match=f"n_measurements must be between 1 and {limit}. Got {limit + 1}."):
+            compressor(n_measurements=limit + 1).fit(600)
+
+    def test_bad_values(self):
+        with pytest.raises(ValueError, match="n_measurements must be an integer or 'auto'. Got 'many'"):
+            HadamardCompressor(n_measurements="many").fit(100)
+        with pytest.raises(TypeError, match="n_measurements must be an integer. Got 2.5 of type float"):
+            HadamardCompressor(n_measurements=2.5).fit(100)
+        with pytest.raises(ValueError, match=r"At most 2\^24"):
+            HadamardCompressor().fit(2**24 + 1)
+
+    def test_a_stored_matrix_beyond_memory_is_refused(self):
+        with pytest.raises(ValueError, match=r"would take 8.0 GB. Use HadamardCompressor"):
+            GaussianCompressor(n_measurements=1000).fit(2_000_000)
+
+
+def test_operators_refuse_other_shapes():
+    A = make_operator(HadamardCompressor, 50, 20)
+    with pytest.raises(ValueError, match="Y must have one column per label, 50. Got 49"):
+        A.compress(sp.csr_array((3, 49)))
+    with pytest.raises(ValueError, match="H must have one column per measurement, 20. Got 50"):
+        A.correlate(np.zeros((3, 50)))
+    with pytest.raises(ValueError, match="J must hold label numbers from 0 to 49. Got 3 to 50"):
+        A.columns([3, 50])

@@ -1,0 +1,42 @@
+"""The builds of the kernels for different processors give the same bytes."""
+
+import numpy as np
+import pytest
+
+from labelsense import _kernels
+from labelsense._kernels import _generic
+
+SIZES = [(3, 4, 2), (60, 64, 20), (1000, 1024, 200), (5000, 8192, 300), (40_000, 65_536, 100)]
+
+
+def variants():
+    if not _generic.has_avx2():
+        pytest.skip("this processor runs the generic kernels only")
+    from labelsense._kernels import _v3
+
+    return _generic, _v3
+
+
+def run(kernels, operator, name, H, size, *extra):
+    index = np.zeros((len(H), 1, size), np.int64)
+    value = np.zeros((len(H), 1, size), np.float32)
+    count = np.zeros((len(H), 1), np.int64)
+    getattr(kernels, name)(operator, H, [size], index, value, count, *extra)
+    return index, value, count
+
+
+@pytest.mark.parametrize(("d", "order", "m"), SIZES)
+@pytest.mark.parametrize(
+    ("name", "extra"), [("omp", ()), ("foba", (0.5,)), ("cosamp", (50,)), ("lasso", ()), ("correlation", ())]
+)
+def test_same_bytes_on_every_processor(d, order, m, name, extra):
+    rng = np.random.default_rng(0)
+    rows = np.sort(rng.choice(order, m, replace=False)).astype(np.int64)
+    H = rng.normal(size=(5, m)).astype(np.float32)
+    results = [run(kernels, kernels.Hadamard(rows, order, d), name, H, min(m, 10), *extra) for kernels in variants()]
+    for generic, v3 in zip(*results, strict=True):
+        np.testing.assert_array_equal(generic, v3)
+
+
+def test_the_fastest_variant_is_in_use():
+    assert _kernels.Hadamard is variants()[1].Hadamard

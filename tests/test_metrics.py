@@ -1,0 +1,112 @@
+"""Ranking metrics against definitions written out, and against scikit-learn."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.metrics import ndcg_score
+
+from labelsense import TopK
+from labelsense.metrics import (
+    inverse_propensities,
+    ndcg_at_k,
+    precision_at_k,
+    propensity_scored_precision_at_k,
+    recall_at_k,
+    squared_error,
+)
+
+
+@st.composite
+def rankings(draw):
+    shape = draw(st.tuples(st.integers(1, 6), st.integers(2, 8)))
+    Y = draw(hnp.arrays(np.int64, shape, elements=st.integers(0, 1)))
+    scores = draw(hnp.arrays(np.float32, shape, elements=st.sampled_from([-1.0, 0.0, 0.25, 0.5, 2.0])))
+    return Y, scores, draw(st.integers(1, 9))
+
+
+def best(scores, k):
+    """Stored (non-zero) scores by falling score, ties to the lowest column."""
+    ranked = sorted(np.flatnonzero(scores), key=lambda j: (-scores[j], j))
+    return ranked[:k]
+
+
+@given(rankings())
+def test_equal_their_definitions(case):
+    Y, scores, k = case
+    hits = [[int(y[j]) for j in best(s, k)] for y, s in zip(Y, scores, strict=True)]
+    gains = 1 / np.log2(np.arange(2, k + 2))
+    ideal = [gains[: min(k, y.sum())].sum() for y in Y]
+    expected = {
+        precision_at_k: np.mean([sum(h) / k for h in hits]),
+        recall_at_k: np.mean([sum(h) / max(y.sum(), 1) for h, y in zip(hits, Y, strict=True)]),
+        ndcg_at_k: np.mean([gains[: len(h)] @ h / i if i else 0 for h, i in zip(hits, ideal, strict=True)]),
+    }
+    for metric, value in expected.items():
+        assert metric(Y, scores, k) == pytest.approx(value)
+        assert metric(sp.csr_array(Y), sp.csr_array(scores), k) == pytest.approx(value)
+
+
+@given(rankings())
+def test_propensity_scored_precision_equals_its_definition(case):
+    Y, scores, k = case
+    weights = np.linspace(1, 3, Y.shape[1])
+    gained = sum(weights[j] * y[j] for y, s in zip(Y, scores, strict=True) for j in best(s, k))
+    possible = sum(np.sort(weights * y)[::-1][:k].sum() for y in Y)
+    expected = gained / possible if possible else 0
+    assert propensity_scored_precision_at_k(Y, scores, weights, k) == pytest.approx(expected)
+
+
+def test_ndcg_agrees_with_scikit_learn():
+    rng = np.random.default_rng(0)
+    Y = rng.integers(0, 2, (50, 20))
+    Y[:, 0] = 1
+    scores = rng.uniform(0.1, 1, (50, 20))
+    assert ndcg_at_k(Y, scores, 5) == pytest.approx(ndcg_score(Y, scores, k=5))
+
+
+def test_a_topk_and_its_scores_are_judged_alike():
+    Y = np.array([[1, 0, 1, 0], [0, 0, 0, 1]])
+    top = TopK(np.array([[2, 1, -1], [3, 0, 1]]), np.array([[0.9, 0.2, 0], [0.8, 0.5, 0.1]]))
+    assert precision_at_k(Y, top, 3) == pytest.approx((1 / 3 + 1 / 3) / 2)
+    assert precision_at_k(Y, top, 1) == 1
+    with pytest.raises(ValueError, match="k must be at most the number of predicted labels, 3. Got 5"):
+        precision_at_k(Y, top, 5)
+    with pytest.raises(TypeError, match="TopK of named labels has no column numbers"):
+        precision_at_k(Y, TopK(np.array([["a"], ["b"]], dtype=object), top.scores), 1)
+
+
+def test_inverse_propensities_fall_with_frequency_and_follow_the_formula():
+    Y = sp.csr_array(np.tril(np.ones((100, 4)), -1)[:, ::-1])
+    weights = inverse_propensities(Y)
+    frequency = Y.toarray().sum(axis=0)
+    C = (np.log(100) - 1) * 2.5**0.55
+    np.testing.assert_allclose(weights, 1 + C * np.exp(-0.55 * np.log(frequency + 1.5)))
+    assert (np.diff(weights[np.argsort(frequency)]) <= 0).all()
+
+
+@given(rankings())
+def test_squared_error_is_the_mean_squared_distance(case):
+    Y, scores, _ = case
+    assert squared_error(Y, sp.csr_array(scores)) == pytest.approx(((Y - scores) ** 2).sum(axis=1).mean())
+
+
+def test_large_label_numbers_do_not_wrap():
+    d = 3_000_000
+    Y = sp.csr_array((np.ones(2), [d - 1, d - 1], [0, 1, 2]), shape=(2, d))
+    assert precision_at_k(Y, Y, 1) == 1
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match="Y_true must be binary.*Got 3. Pass Y_true > 0"):
+        precision_at_k([[3, 0]], [[1, 0]], 1)
+    with pytest.raises(ValueError, match="Predictions must have one row per row of Y_true, 2. Got 1"):
+        precision_at_k(np.eye(2), [[1, 0]], 1)
+    with pytest.raises(ValueError, match="k must be at least 1. Got 0"):
+        precision_at_k(np.eye(2), np.eye(2), 0)
+    with pytest.raises(ValueError, match="scores must have the shape of Y_true"):
+        squared_error(np.eye(2), np.eye(3))
+    with pytest.raises(ValueError, match="weights must have one number per label, 2"):
+        propensity_scored_precision_at_k(np.eye(2), np.eye(2), [1.0], 1)

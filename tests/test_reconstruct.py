@@ -1,0 +1,310 @@
+"""The contract of every decoder, each against an independent implementation, and the paper's Theorem 2."""
+
+import warnings
+
+import numpy as np
+import pytest
+import reference
+import scipy.sparse as sp
+from conftest import COMPRESSORS, DECODERS, RANDOM_COMPRESSORS, dense, make_operator
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import lars_path, orthogonal_mp
+
+from labelsense import (
+    CorrelationDecoder,
+    CoSaMPDecoder,
+    DeVoreCompressor,
+    FoBaDecoder,
+    HadamardCompressor,
+    LassoDecoder,
+    OMPDecoder,
+)
+from labelsense.compress import DenseOperator
+
+
+def planted(A, k, n, noise, seed):
+    """Return n noisy measurements of k-sparse vectors (float32), and the vectors."""
+    rng = np.random.default_rng(seed)
+    d = A.shape[1]
+    Y = np.zeros((n, d))
+    for y in Y:
+        y[rng.choice(d, k, replace=False)] = rng.uniform(0.5, 2, k) * rng.choice([-1, 1], k)
+    H = Y @ A.T
+    errors = rng.normal(size=H.shape)
+    errors *= noise * np.linalg.norm(H, axis=1, keepdims=True) / np.linalg.norm(errors, axis=1, keepdims=True)
+    return (H + errors).astype(np.float32), Y
+
+
+def decode(decoder, operator, H):
+    return decoder.decode(decoder.prepare(operator), H).toarray()
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.parametrize("compressor", COMPRESSORS)
+class TestContract:
+    def test_recovers_planted_labels(self, decoder, compressor):
+        # Without a search only a single label is certain to be found; the Lasso finds the labels but shrinks them.
+        k = 1 if decoder in (CorrelationDecoder, LassoDecoder) else 3
+        operator = make_operator(compressor, 200, 121)
+        H, Y = planted(dense(operator), k, 50, noise=0, seed=0)
+        got = decode(decoder(n_nonzero=k), operator, H)
+        np.testing.assert_array_equal(got != 0, Y != 0)
+        if decoder is not LassoDecoder:
+            np.testing.assert_allclose(got, Y, atol=1e-4)
+
+    def test_output_is_canonical_and_as_sparse_as_asked(self, decoder, compressor):
+        operator = make_operator(compressor, 300, 60)
+        H, _ = planted(dense(operator), 5, 20, noise=0.5, seed=1)
+        out = decoder(n_nonzero=7).decode(operator.kernel(), H)
+        assert out.shape == (20, 300)
+        assert out.dtype == np.float32
+        assert out.has_canonical_format
+        assert np.diff(out.indptr).max() <= 7
+        assert out.indices.max() < 300
+
+    def test_path_equals_separate_runs(self, decoder, compressor):
+        operator = make_operator(compressor, 150, 50)
+        H, _ = planted(dense(operator), 4, 20, noise=0.5, seed=2)
+        sizes = [6, 1, 3, 3, 10]
+        state = operator.kernel()
+        for size, solution in zip(sizes, decoder().path(state, H, sizes), strict=True):
+            expected = decoder(n_nonzero=size).decode(state, H)
+            np.testing.assert_array_equal(solution.toarray(), expected.toarray())
+
+    def test_zero_input_gives_no_labels(self, decoder, compressor):
+        operator = make_operator(compressor, 100, 30)
+        assert decoder().decode(operator.kernel(), np.zeros((3, operator.n_measurements))).nnz == 0
+        assert decoder().decode(operator.kernel(), np.zeros((0, operator.n_measurements))).shape == (0, 100)
+
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+    def test_support_as_large_as_possible_is_finite(self, decoder, compressor):
+        operator = make_operator(compressor, 60, 25)
+        m = operator.n_measurements
+        H = np.random.default_rng(0).normal(size=(10, m)).astype(np.float32)
+        out = decoder(n_nonzero=m).decode(operator.kernel(), H)
+        assert np.isfinite(out.data).all()
+        assert np.diff(out.indptr).max() <= m
+        with pytest.raises(ValueError, match=f"n_nonzero must be between 1 and {m}. Got {m + 1}. A support larger"):
+            decoder(n_nonzero=m + 1).decode(operator.kernel(), H)
+
+    def test_rows_do_not_depend_on_their_neighbours(self, decoder, compressor):
+        operator = make_operator(compressor, 100, 40)
+        H, _ = planted(dense(operator), 4, 10, noise=1, seed=3)
+        together = decode(decoder(), operator, H)
+        alone = np.vstack([decode(decoder(), operator, h[None]) for h in H])
+        np.testing.assert_array_equal(together, alone)
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+class TestHardInput:
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+    @given(seed=st.integers(0, 10**6), copies=st.integers(1, 5), rank=st.integers(1, 6), size=st.integers(1, 8))
+    def test_rank_deficient_and_duplicate_columns_stay_finite(self, decoder, seed, copies, rank, size):
+        rng = np.random.default_rng(seed)
+        base = rng.normal(size=(10, rank)) @ rng.normal(size=(rank, 8))
+        A = np.hstack([base] * copies)
+        operator = DenseOperator(A.T)
+        H = (rng.normal(size=(4, 10)) + A @ rng.integers(0, 2, A.shape[1])).astype(np.float32)
+        size = min(size, A.shape[1])
+        out = decoder(n_nonzero=size).decode(operator.kernel(), H)
+        assert np.isfinite(out.data).all()
+        # Whatever was chosen, it fits no worse than nothing.
+        residual = H - out @ A.T
+        assert (np.linalg.norm(residual, axis=1) <= np.linalg.norm(H, axis=1) * (1 + 1e-4)).all()
+
+    def test_a_zero_column_is_never_chosen(self, decoder):
+        rng = np.random.default_rng(0)
+        A = rng.normal(size=(20, 30))
+        A[:, [0, 7]] = 0
+        out = decoder(n_nonzero=5).decode(DenseOperator(A.T).kernel(), rng.normal(size=(10, 20)))
+        assert not np.isin(out.indices, [0, 7]).any()
+
+    def test_phantom_columns_of_the_hadamard_matrix_are_never_chosen(self, decoder):
+        # 600 labels of 1024 columns: unmasked, most rows would choose one that does not exist.
+        operator = make_operator(HadamardCompressor, 600, 200)
+        H = np.random.default_rng(0).normal(size=(200, 200)).astype(np.float32)
+        assert decoder().decode(operator.kernel(), H).indices.max() < 600
+
+    def test_fewer_labels_than_asked_for(self, decoder):
+        operator = make_operator(HadamardCompressor, 3, 4)
+        out = decoder(n_nonzero=4).decode(operator.kernel(), operator.columns([1]).T)
+        np.testing.assert_allclose(out.toarray(), [[0, 1, 0]], atol=1e-6)
+
+    def test_the_stored_and_the_implicit_hadamard_matrix_decode_alike(self, decoder):
+        implicit = make_operator(HadamardCompressor, 240, 80)
+        stored = DenseOperator(dense(implicit).T)
+        H, _ = planted(dense(implicit), 5, 100, noise=0.5, seed=4)
+        np.testing.assert_allclose(decode(decoder(), implicit, H), decode(decoder(), stored, H), atol=1e-4)
+
+    def test_a_matrix_too_wide_for_its_gram_decodes_alike(self, decoder, monkeypatch):
+        operator = DenseOperator(np.random.default_rng(0).normal(size=(300, 40)))
+        H, _ = planted(dense(operator), 5, 50, noise=0.5, seed=5)
+        with_gram = decode(decoder(), operator, H)
+        monkeypatch.setattr("labelsense.compress.base.GRAM_BYTES", 0)
+        np.testing.assert_allclose(decode(decoder(), operator, H), with_gram, atol=1e-4)
+
+    def test_states_its_output_sparsity_and_its_guarantee(self, decoder):
+        assert decoder.output_sparsity(4) >= 4
+        assert decoder.guarantee
+        assert not decoder.learns
+
+    def test_bad_parameters(self, decoder):
+        state = make_operator(HadamardCompressor, 50, 20).kernel()
+        with pytest.raises(ValueError, match="n_nonzero must be an integer or 'auto'. Got 'all'"):
+            decoder(n_nonzero="all").decode(state, np.zeros((1, 20)))
+        with pytest.raises(ValueError, match="n_nonzero must be between 1 and 20. Got 0"):
+            decoder(n_nonzero=0).decode(state, np.zeros((1, 20)))
+        with pytest.raises(ValueError, match="H must have one column per measurement, 20. Got 19"):
+            decoder().decode(state, np.zeros((1, 19)))
+        with pytest.raises(ValueError, match="H contains NaN"):
+            decoder().decode(state, np.full((1, 20), np.nan))
+
+
+@pytest.mark.parametrize("compressor", RANDOM_COMPRESSORS)
+@pytest.mark.parametrize("noise", [0.1, 0.5, 1.0, 1.5])
+class TestOMP:
+    def test_equals_scikit_learn(self, compressor, noise):
+        # 3 matrices x 4 noise levels x 90 = 1,080 problems.
+        for seed, (d, m, k) in enumerate([(100, 40, 3), (500, 100, 5), (1000, 200, 10)]):
+            operator = make_operator(compressor, d, m, seed)
+            A = dense(operator)
+            H, _ = planted(A, k, 30, noise, seed)
+            norms = np.linalg.norm(A, axis=0)  # scikit-learn wants unit columns
+            expected = orthogonal_mp(A / norms, H.T.astype(np.float64), n_nonzero_coefs=2 * k).T / norms
+            got = decode(OMPDecoder(n_nonzero=2 * k), operator, H)
+            np.testing.assert_array_equal(got != 0, expected != 0)
+            np.testing.assert_allclose(got, expected, atol=1e-5)
+
+
+class TestTheorem2:
+    """If coherence <= 0.1/k, then ||A y - h||^2 after 2k steps <= 23 ||A y_k - h||^2 for every k-sparse y_k."""
+
+    @given(
+        st.sampled_from([("hadamard", 1), ("hadamard", 2), ("devore", 1), ("devore", 2)]),
+        st.integers(0, 10**6),
+        st.floats(0.01, 10),
+    )
+    def test_bound(self, case, seed, noise):
+        kind, k = case
+        if kind == "devore":  # degree 1: coherence 1/q
+            q = {1: 11, 2: 23}[k]
+            operator = make_operator(DeVoreCompressor, q * q, q * q)
+        else:
+            operator = make_operator(HadamardCompressor, 100, {1: 127, 2: 127}[k], seed % 50)
+        assume(operator.coherence() <= 0.1 / k)
+        A = dense(operator)
+        H, Y = planted(A, k, 5, noise, seed)
+        out = decode(OMPDecoder(n_nonzero=OMPDecoder.output_sparsity(k)), operator, H)
+        for h, y, got in zip(H.astype(np.float64), Y, out, strict=True):
+            rivals = [y, reference.omp(A, h, k), reference.correlation(A, h, k)]
+            best = min(np.sum((A @ rival - h) ** 2) for rival in rivals)
+            assert np.sum((A @ got - h) ** 2) <= 23 * best + 1e-8
+
+    def test_against_the_best_k_sparse_vector_of_all(self):
+        operator = make_operator(DeVoreCompressor, 121, 121)  # coherence 1/11 <= 0.1
+        A = dense(operator)
+        H = np.random.default_rng(0).normal(size=(20, 121)).astype(np.float32)
+        out = decode(OMPDecoder(n_nonzero=2), operator, H)
+        best = np.sum(H.astype(np.float64) ** 2, axis=1) - np.max((H @ A) ** 2, axis=1)  # unit columns, k = 1
+        assert (np.sum((H - out @ A.T) ** 2, axis=1) <= 23 * best).all()
+
+
+def lasso_penalty(A, h, y):
+    """Return the lambda for which y solves the Lasso, checking the optimality conditions."""
+    c = A.T @ (h - A @ y)
+    penalty = np.abs(c).max()
+    np.testing.assert_allclose(c[y != 0], penalty * np.sign(y[y != 0]), atol=1e-5)
+    return penalty
+
+
+@pytest.mark.parametrize("compressor", RANDOM_COMPRESSORS)
+def test_lasso_equals_lars_path_at_every_size_with_drops(compressor):
+    drops = ties = 0
+    for seed in range(100):
+        operator = make_operator(compressor, 250, 40, seed)
+        A = dense(operator)
+        H, _ = planted(A, 5, 1, noise=0.5, seed=seed)
+        h = H[0].astype(np.float64)
+        _, _, coefs = lars_path(A, h, method="lasso", max_iter=28)
+        sizes = (np.abs(coefs) > 1e-10).sum(axis=0)
+        for size, solution in enumerate(LassoDecoder().path(operator.kernel(), H, range(1, 16)), start=1):
+            got, expected = solution.toarray()[0], coefs[:, int(np.argmax(sizes >= size))]
+            assert lasso_penalty(A, h, got) == pytest.approx(lasso_penalty(A, h, expected), abs=1e-5)
+            if np.abs(got - expected).max() > 2e-5:  # dependent columns of a small Hadamard matrix: two solutions
+                ties += 1
+                break
+        # Where a column joins, the support grows from knot to knot; where one is dropped, it does not.
+        drops += int((np.diff(sizes[: int(np.argmax(sizes >= 15)) + 1]) <= 0).sum())
+    assert drops >= 5
+    assert ties <= (2 if compressor is HadamardCompressor else 0)
+
+
+@pytest.mark.parametrize("compressor", RANDOM_COMPRESSORS)
+def test_foba_equals_the_slow_version_with_real_deletions(compressor):
+    deletions = 0
+    for seed in range(60):
+        operator = make_operator(compressor, 120, 36, seed)
+        A = dense(operator)
+        H, _ = planted(A, 5, 3, noise=0.3, seed=seed)
+        got = decode(FoBaDecoder(n_nonzero=10), operator, H)
+        for h, y in zip(H.astype(np.float64), got, strict=True):
+            expected, deleted = reference.foba(A, h, 10)
+            np.testing.assert_allclose(y, expected, atol=1e-4)
+            deletions += deleted
+    assert deletions >= 10
+
+
+@pytest.mark.parametrize("compressor", RANDOM_COMPRESSORS)
+@pytest.mark.parametrize("noise", [0.0, 0.5, 1.5])
+def test_cosamp_equals_the_slow_version(compressor, noise):
+    operator = make_operator(compressor, 200, 80)
+    A = dense(operator)
+    H, _ = planted(A, 5, 60, noise, seed=6)
+    got = decode(CoSaMPDecoder(n_nonzero=5), operator, H)
+    expected = np.vstack([reference.cosamp(A, h, 5) for h in H.astype(np.float64)])
+    np.testing.assert_allclose(got, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("compressor", COMPRESSORS)
+def test_correlation_equals_the_slow_version(compressor):
+    operator = make_operator(compressor, 200, 80)
+    A = dense(operator)
+    H, _ = planted(A, 5, 60, noise=0.5, seed=7)
+    got = decode(CorrelationDecoder(n_nonzero=6), operator, H)
+    expected = np.vstack([reference.correlation(A, h, 6) for h in H.astype(np.float64)])
+    np.testing.assert_allclose(got, expected, atol=1e-4)
+
+
+def test_foba_without_deletions_is_omp():
+    operator = make_operator(HadamardCompressor, 300, 60)
+    H, _ = planted(dense(operator), 5, 50, noise=1, seed=8)
+    np.testing.assert_array_equal(
+        decode(FoBaDecoder(n_nonzero=10, nu=0), operator, H), decode(OMPDecoder(n_nonzero=10), operator, H)
+    )
+    with pytest.raises(ValueError, match="nu must be finite and between 0 and 0.999. Got 1"):
+        decode(FoBaDecoder(nu=1), operator, H)
+
+
+def test_cosamp_needs_a_round():
+    with pytest.raises(ValueError, match="max_rounds must be at least 1. Got 0"):
+        decode(CoSaMPDecoder(max_rounds=0), make_operator(HadamardCompressor, 50, 20), np.zeros((1, 20)))
+
+
+def test_ties_go_to_the_lowest_label():
+    columns = np.eye(4)[[2, 0, 0, 1]]  # labels 1 and 2 are the same
+    for decoder in DECODERS:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            out = decoder(n_nonzero=1).decode(DenseOperator(columns).kernel(), [[1.0, 0, 0, 0]])
+        if decoder is not LassoDecoder:  # its first knot is where the second column would join
+            assert out.indices.tolist() == [1]
+
+
+def test_one_warning_per_batch_says_what_to_change():
+    same = DenseOperator(np.ones((5, 3)))  # five copies of one column
+    with pytest.warns(ConvergenceWarning, match="4 of 4 rows got fewer labels than asked.*Lower n_nonzero") as caught:
+        out = CorrelationDecoder(n_nonzero=2).decode(same.kernel(), np.ones((4, 3)))
+    assert len(caught) == 1
+    assert sp.issparse(out)

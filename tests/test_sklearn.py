@@ -1,0 +1,85 @@
+"""scikit-learn's own checks on every public estimator. Each expected failure has its reason."""
+
+import pytest
+from conftest import DECODERS
+from sklearn.linear_model import LinearRegression
+from sklearn.svm import SVR
+from sklearn.utils.estimator_checks import (
+    check_estimator_cloneable,
+    check_estimator_repr,
+    check_get_params_invariance,
+    check_no_attributes_set_in_init,
+    check_parameters_default_constructible,
+    check_set_params,
+    parametrize_with_checks,
+)
+
+from labelsense import (
+    BernoulliCompressor,
+    CompressedLabelClassifier,
+    DeVoreCompressor,
+    GaussianCompressor,
+    HadamardCompressor,
+    OneVsAllClassifier,
+    RidgeLearner,
+    SklearnLearner,
+)
+
+FLOAT32 = "measurements are float32 by design (they are many); the check wants float64"
+LISTS = "fitted on labels that are not a matrix, predict returns lists of labels, not an array"
+
+EXPECTED = {
+    "learner": {"check_regressor_multioutput": FLOAT32},
+    "model": {
+        "check_methods_sample_order_invariance": LISTS,
+        "check_methods_subset_invariance": LISTS,
+        "check_estimator_sparse_array": LISTS,
+        "check_estimator_sparse_matrix": LISTS,
+    },
+}
+
+
+def expected_failures(estimator):
+    if isinstance(estimator, (RidgeLearner, SklearnLearner)):
+        return EXPECTED["learner"]
+    if isinstance(estimator, (CompressedLabelClassifier, OneVsAllClassifier)):
+        return EXPECTED["model"]
+    return {}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks(
+    [
+        CompressedLabelClassifier(),
+        OneVsAllClassifier(),
+        RidgeLearner(),
+        RidgeLearner(solver="dual"),
+        SklearnLearner(LinearRegression()),
+        SklearnLearner(SVR(kernel="linear")),
+        HadamardCompressor(),
+        GaussianCompressor(),
+        BernoulliCompressor(),
+        DeVoreCompressor(),
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_estimator(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.parametrize(
+    "check",
+    [
+        check_estimator_cloneable,
+        check_estimator_repr,
+        check_get_params_invariance,
+        check_no_attributes_set_in_init,
+        check_parameters_default_constructible,
+        check_set_params,
+    ],
+)
+def test_decoder(decoder, check):
+    # Decoders are parameters with prepare and decode: they have no fit, so only the checks of parameters apply.
+    check(decoder.__name__, decoder())
