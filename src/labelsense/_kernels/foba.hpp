@@ -25,7 +25,7 @@ class Foba {
         Outcome outcome = FITTED;
         for (int64_t step = 0; !row.done(); ++step) {
             float best;
-            int64_t j = argmax_abs(c, op_.inverse_norms, op_.d, &best);
+            int64_t j = most_correlated(c, op_.inverse_norms, op_.d, &best);
             if (best <= enough) break;
             if (step == max_steps_ || !active_.append(j, c0_[j])) {
                 outcome = step == max_steps_ ? NOT_CONVERGED : RANK_DEFICIENT;

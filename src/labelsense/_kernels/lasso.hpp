@@ -26,7 +26,7 @@ class Lasso {
         const double enough = NOTHING_LEFT * norm(h, op_.m);
         op_.correlate(h, c_.get());
         float best;
-        int64_t j = argmax_abs(c_.get(), nullptr, op_.d, &best);
+        int64_t j = argmax(Absolute{c_.get()}, op_.d, &best);
         double lambda = best;
         int64_t dropped = -1;
         double dropped_sign = 0;
@@ -80,43 +80,42 @@ class Lasso {
     }
 
   private:
-    // The inactive column that first reaches the falling lambda within *step_length, which is shortened; or -1.
-    // A block is looked at closely only if some column of it is above lambda at the end of the best step so far.
-    int64_t next_to_join(double lambda, int64_t dropped, double dropped_sign, double* step_length) {
+    // The inactive column that first reaches the falling lambda within *step, which is shortened; or -1.
+    // Take the column that is most above lambda at the end of the step, end the step where that one reaches lambda, and
+    // look again: a few vectorised passes instead of two divisions a column.
+    int64_t next_to_join(double lambda, int64_t dropped, double dropped_sign, double* step) {
         for (int64_t i : active_.J) hide(i);
         for (int64_t i : passed_over_) hide(i);
         int64_t best = -1;
-        for (int64_t b = 0; b < op_.d; b += TOP_BLOCK) {
-            int64_t end = std::min(b + TOP_BLOCK, op_.d);
-            if (!any_above(b, end, static_cast<float>(*step_length), static_cast<float>(lambda - *step_length))) continue;
-            for (int64_t j = b; j < end; ++j) {
-                double c = c_[j], a = -static_cast<double>(a_[j]);
-                for (int sign = 1; sign >= -1; sign -= 2) {
-                    if (1 - sign * a <= 0 || (j == dropped && sign == dropped_sign)) continue;
-                    double reach = std::max(0.0, (lambda - sign * c) / (1 - sign * a));
-                    if (reach < *step_length) *step_length = reach, best = j;
-                }
-            }
+        if (dropped >= 0) {  // at lambda now and about to fall below it: only the other side counts
+            double reach = reaches(dropped, -dropped_sign, lambda);
+            if (reach < *step) *step = reach, best = dropped;
+            hide(dropped);
+        }
+        for (;;) {
+            float most;
+            int64_t j = argmax(AbsoluteMoved{c_.get(), a_.get(), static_cast<float>(*step)}, op_.d, &most);
+            if (most <= lambda - *step) break;
+            double reach = std::min(reaches(j, 1, lambda), reaches(j, -1, lambda));
+            if (reach >= *step) break;
+            *step = reach;
+            best = j;
         }
         for (const auto& [i, c, a] : hidden_) c_[i] = c, a_[i] = a;
         hidden_.clear();
         return best;
     }
 
+    // The step after which column j has correlation sign * lambda.
+    double reaches(int64_t j, double sign, double lambda) const {
+        double closing = 1 + sign * static_cast<double>(a_[j]);
+        return closing > 0 ? std::max(0.0, (lambda - sign * c_[j]) / closing) : INFINITY;
+    }
+
     void hide(int64_t i) {
         hidden_.emplace_back(i, c_[i], a_[i]);
         c_[i] = 0;
         a_[i] = 0;
-    }
-
-    bool any_above(int64_t begin, int64_t end, float step, float level) const {
-        f8 most = {};
-        int64_t j = begin;
-        for (; j + LANES <= end; j += LANES) most = larger(most, absolute(load(&c_[j]) + load(&a_[j]) * step));
-        float result = largest_lane(most);
-        for (; j < end; ++j) result = std::max(result, std::fabs(c_[j] + a_[j] * step));
-        // Equality counts: a column with the same correlation as an active one joins at a step of length zero.
-        return result >= level;
     }
 
     const Op& op_;

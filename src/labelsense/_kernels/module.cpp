@@ -79,12 +79,14 @@ void compress(const Hadamard& op, Array<const int64_t, 1> indptr, Array<const in
     }
 }
 
-// C = R A for R (n, m), real columns only.
+// C = R A for R (n, m): the real columns only, or all D columns of the Hadamard matrix if C has room for them.
 void correlate(const Hadamard& op, Array<const float, 2> R, Array<float, 2> C) {
-    Floats c = make_floats(op.width);
+    int64_t stride = static_cast<int64_t>(C.shape(1));
+    Floats c = make_floats(stride == op.width ? 0 : op.width);
     for (int64_t i = 0; i < static_cast<int64_t>(R.shape(0)); ++i) {
-        op.correlate(R.data() + i * op.m, c.get());
-        std::copy(c.get(), c.get() + op.d, C.data() + i * op.d);
+        float* row = C.data() + i * stride;
+        op.correlate(R.data() + i * op.m, stride == op.width ? row : c.get());
+        if (stride != op.width) std::copy(c.get(), c.get() + stride, row);
     }
 }
 

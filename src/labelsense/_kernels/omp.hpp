@@ -20,7 +20,7 @@ class Omp {
         Outcome outcome = FITTED;
         while (!row.done()) {
             float best;
-            int64_t j = argmax_abs(c, op_.inverse_norms, op_.d, &best);
+            int64_t j = most_correlated(c, op_.inverse_norms, op_.d, &best);
             if (best <= enough) break;
             if (!active_.append(j, c0_[j])) {
                 outcome = RANK_DEFICIENT;

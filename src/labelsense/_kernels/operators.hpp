@@ -10,7 +10,9 @@
 //   inverse_norms       1 / ||a_j||, or nullptr where every column has norm 1
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "fwht.hpp"
@@ -34,6 +36,7 @@ class Hadamard {
         }
         for (size_t b = 1; b < first_.size(); ++b) first_[b] += first_[b - 1];
         fwht(gram_.get(), width);
+        sort_rows_by_octet();
         while ((int64_t{1} << bits_) < width) ++bits_;
         planes_.resize(bits_ * words_);
         for (int64_t r = 0; r < m; ++r)
@@ -50,13 +53,11 @@ class Hadamard {
         if (m <= 3 * (width / BLOCK)) {
             fwht(c, width, [&](float* p, int64_t b) { sum_of_walsh_rows(r, p, b); });
         } else {
-            for (int64_t j = 0; j < width; j += LANES) store(c + j, f8{});
-            const int64_t* rows = rows_.data();
-            const float scale = scale_;
-            for (int64_t i = 0, n = m; i < n; ++i) {
-                float* p = c + (rows[i] & ~int64_t{7});
-                store(p, load(p) + load(walsh::WALSH8[rows[i] & 7]) * (r[i] * scale));
-            }
+            // The first row of each octet is stored, the others added, all firsts before all others: what is read
+            // was not written just before.
+            for (int32_t place : empty_octets_) store(c + place, f8{});
+            for (const Entry& e : firsts_) store(c + e.place, load(walsh_[e.lane]) * r[e.row]);
+            for (const Entry& e : others_) store(c + e.place, load(c + e.place) + load(walsh_[e.lane]) * r[e.row]);
             fwht(c, width, [](float* p, int64_t) { walsh::combine<8>(p, LANES); });
         }
     }
@@ -92,6 +93,28 @@ class Hadamard {
     }
 
   private:
+    struct Entry {
+        int32_t row, place, lane;  // r[row] belongs into lane `lane` of the octet that starts at `place`
+    };
+
+    void sort_rows_by_octet() {
+        for (int i = 0; i < 8; ++i)
+            for (int j = 0; j < 8; ++j) walsh_[i][j] = walsh::WALSH8[i][j] * scale_;
+        std::vector<int32_t> held(width / LANES);
+        std::vector<std::pair<int32_t, Entry>> others;
+        for (int64_t i = 0; i < m; ++i) {
+            int64_t octet = rows_[i] / LANES;
+            Entry entry{static_cast<int32_t>(i), static_cast<int32_t>(octet * LANES), static_cast<int32_t>(rows_[i] % LANES)};
+            if (held[octet] == 0) firsts_.push_back(entry);
+            else others.emplace_back(held[octet], entry);
+            ++held[octet];
+        }
+        std::stable_sort(others.begin(), others.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+        for (const auto& [rank, entry] : others) others_.push_back(entry);
+        for (size_t o = 0; o < held.size(); ++o)
+            if (held[o] == 0) empty_octets_.push_back(static_cast<int32_t>(o * LANES));
+    }
+
     static f8 permute(f8 x, i8 lanes) {
 #if defined(__clang__)
         f8 y;
@@ -136,6 +159,9 @@ class Hadamard {
     std::vector<int64_t> rows_;  // sorted
     float scale_;
     std::vector<int64_t> first_;  // rows_[first_[b]] is the first row number in block b
+    std::vector<Entry> firsts_, others_;  // the first row of each octet, and the second, third, ...
+    std::vector<int32_t> empty_octets_;
+    alignas(32) float walsh_[8][8];  // WALSH8 / sqrt(m)
     int64_t words_, bits_ = 0;
     std::vector<uint64_t> planes_;
     Floats gram_;

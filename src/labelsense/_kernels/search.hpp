@@ -9,58 +9,77 @@
 
 namespace labelsense {
 
-constexpr int64_t SEARCH_BLOCK = 512;
 constexpr int64_t TOP_BLOCK = 128;
-constexpr int64_t CHUNK = 64;
+constexpr int64_t CHUNK = 4 * LANES;
 
-// The largest |c_j| w_j over [begin, end); w may be null.
-inline float max_abs(const float* c, const float* w, int64_t begin, int64_t end) {
+// What is searched: values at j..j+7 as a vector, and at j alone for the last few.
+struct Absolute {  // |c_j|
+    const float* c;
+    f8 vector(int64_t j) const { return absolute(load(c + j)); }
+    float scalar(int64_t j) const { return std::fabs(c[j]); }
+};
+
+struct AbsoluteWeighted {  // |c_j| w_j
+    const float *c, *w;
+    f8 vector(int64_t j) const { return absolute(load(c + j)) * load(w + j); }
+    float scalar(int64_t j) const { return std::fabs(c[j]) * w[j]; }
+};
+
+struct AbsoluteMoved {  // |c_j + a_j t|
+    const float *c, *a;
+    float t;
+    f8 vector(int64_t j) const { return absolute(load(c + j) + load(a + j) * t); }
+    float scalar(int64_t j) const { return std::fabs(c[j] + a[j] * t); }
+};
+
+// Where in the chunk from `start` the value first occurs; it does.
+template <class Values>
+int64_t first_equal(const Values& values, int64_t start, float value) {
+    i8 here = {0, 1, 2, 3, 4, 5, 6, 7};
+    i8 first = i8{} + static_cast<int32_t>(CHUNK);
+#pragma GCC unroll 4
+    for (int64_t j = CHUNK - LANES; j >= 0; j -= LANES)
+        first = values.vector(start + j) == value ? here + static_cast<int32_t>(j) : first;
+    return least_lane(first);
+}
+
+template <class Values>
+float largest(const Values& values, int64_t begin, int64_t end) {
     f8 best[4] = {};
     int64_t j = begin;
     for (; j + 4 * LANES <= end; j += 4 * LANES)
 #pragma GCC unroll 4
-        for (int q = 0; q < 4; ++q) {
-            f8 x = absolute(load(c + j + q * LANES));
-            if (w) x *= load(w + j + q * LANES);
-            best[q] = larger(best[q], x);
-        }
+        for (int q = 0; q < 4; ++q) best[q] = larger(best[q], values.vector(j + q * LANES));
     float result = largest_lane(larger(larger(best[0], best[1]), larger(best[2], best[3])));
-    for (; j < end; ++j) result = std::max(result, std::fabs(c[j]) * (w ? w[j] : 1.0f));
+    for (; j < end; ++j) result = std::max(result, values.scalar(j));
     return result;
 }
 
-// The first of CHUNK columns with |c_j| w_j of this value; CHUNK if there is none.
-inline int64_t first_equal(const float* c, const float* w, float value) {
-    i8 here = {0, 1, 2, 3, 4, 5, 6, 7};
-    i8 first = i8{} + static_cast<int32_t>(CHUNK);
-#pragma GCC unroll 8
-    for (int64_t j = 0; j < CHUNK; j += LANES) {
-        f8 x = absolute(load(c + j));
-        if (w) x *= load(w + j);
-        i8 place = x == value ? here + static_cast<int32_t>(j) : first;
-        first = place < first ? place : first;
+// The lowest j < d with the largest value, and that value. One pass remembers, lane by lane, the largest value and the
+// first chunk that has it; then the place is looked up in one chunk.
+template <class Values>
+int64_t argmax(const Values& values, int64_t d, float* value) {
+    const int64_t whole = d / CHUNK * CHUNK;
+    f8 best = f8{} - 1.0f;
+    i8 where = {};
+    for (int64_t j = 0; j < whole; j += CHUNK) {
+        f8 x = larger(larger(values.vector(j), values.vector(j + LANES)),
+                      larger(values.vector(j + 2 * LANES), values.vector(j + 3 * LANES)));
+        where = x > best ? i8{} + static_cast<int32_t>(j / CHUNK) : where;
+        best = larger(best, x);
     }
-    int32_t lowest = first[0];
-    for (int l = 1; l < LANES; ++l) lowest = std::min(lowest, first[l]);
-    return lowest;
+    float top = largest_lane(best);
+    int64_t chunk = least_lane(best == top ? where : i8{} + INT32_MAX);
+    int64_t place = -1;
+    for (int64_t j = whole; j < d; ++j)
+        if (values.scalar(j) > top) top = values.scalar(j), place = j;
+    *value = top;
+    return place >= 0 ? place : chunk * CHUNK + first_equal(values, chunk * CHUNK, top);
 }
 
-// The lowest j < d with the largest |c_j| w_j, and that value.
-inline int64_t argmax_abs(const float* c, const float* w, int64_t d, float* value) {
-    float best = -1;
-    int64_t block = 0;
-    for (int64_t b = 0; b < d; b += SEARCH_BLOCK) {
-        float here = max_abs(c, w, b, std::min(b + SEARCH_BLOCK, d));
-        if (here > best) best = here, block = b;
-    }
-    *value = best;
-    int64_t j = block;
-    for (; j + CHUNK <= d; j += CHUNK) {
-        int64_t found = first_equal(c + j, w ? w + j : nullptr, best);
-        if (found < CHUNK) return j + found;
-    }
-    while (j < d - 1 && std::fabs(c[j]) * (w ? w[j] : 1.0f) != best) ++j;
-    return j;
+// The column most correlated with the residual: the largest |c_j| / ||a_j||; w null stands for unit columns.
+inline int64_t most_correlated(const float* c, const float* w, int64_t d, float* value) {
+    return w ? argmax(AbsoluteWeighted{c, w}, d, value) : argmax(Absolute{c}, d, value);
 }
 
 // The k columns with the largest |c_j|, largest first.
@@ -75,7 +94,7 @@ inline void top_abs(const float* c, int64_t d, int64_t k, std::vector<int64_t>& 
     for (int64_t b = 0; b < d; b += TOP_BLOCK) {
         int64_t end = std::min(b + TOP_BLOCK, d);
         bool full = static_cast<int64_t>(top.size()) == k;
-        if (full && max_abs(c, nullptr, b, end) <= std::fabs(c[top.front()])) continue;
+        if (full && largest(Absolute{c}, b, end) <= std::fabs(c[top.front()])) continue;
         for (int64_t j = b; j < end; ++j) {
             if (static_cast<int64_t>(top.size()) < k) {
                 top.push_back(j);
