@@ -54,7 +54,7 @@ def aligned(shape):
 
 def contestants(operator, H, k):
     """Yield (name, function, rows it handles); the slow ones get fewer rows."""
-    d, m, n = operator.n_labels, operator.n_measurements, len(H)
+    d, n = operator.n_labels, len(H)
     state = operator.kernel()
     out = aligned((max(1, min(n, CACHE // operator.order)), operator.order))
 
