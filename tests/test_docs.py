@@ -9,9 +9,7 @@ import pytest
 
 import labelsense
 
-MODULES = [
-    name for _, name, _ in pkgutil.walk_packages(labelsense.__path__, "labelsense.") if "._kernels" not in name
-]
+MODULES = [name for _, name, _ in pkgutil.walk_packages(labelsense.__path__, "labelsense.") if "._kernels" not in name]
 
 
 @pytest.mark.parametrize("name", MODULES)
