@@ -20,16 +20,22 @@ from labelsense import (
     DeVoreCompressor,
     GaussianCompressor,
     HadamardCompressor,
+    KernelRidgeLearner,
     OneVsAllClassifier,
     RidgeLearner,
     SklearnLearner,
 )
 
 FLOAT32 = "measurements are float32 by design (they are many); the check wants float64"
+WEIGHTS = "the check wants equality to 1e-7, float32 has 1e-6; test_regress tests the same to 1e-5"
 LISTS = "fitted on labels that are not a matrix, predict returns lists of labels, not an array"
 
 EXPECTED = {
     "learner": {"check_regressor_multioutput": FLOAT32},
+    "weighted": {
+        "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
+        "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
+    },
     "model": {
         "check_methods_sample_order_invariance": LISTS,
         "check_methods_subset_invariance": LISTS,
@@ -40,7 +46,9 @@ EXPECTED = {
 
 
 def expected_failures(estimator):
-    if isinstance(estimator, (RidgeLearner, SklearnLearner)):
+    if isinstance(estimator, RidgeLearner):
+        return EXPECTED["learner"] | EXPECTED["weighted"]
+    if isinstance(estimator, (KernelRidgeLearner, SklearnLearner)):
         return EXPECTED["learner"]
     if isinstance(estimator, (CompressedLabelClassifier, OneVsAllClassifier)):
         return EXPECTED["model"]
@@ -55,6 +63,9 @@ def expected_failures(estimator):
         OneVsAllClassifier(),
         RidgeLearner(),
         RidgeLearner(solver="dual"),
+        RidgeLearner(solver="cg"),
+        RidgeLearner(alpha="loo"),
+        KernelRidgeLearner(),
         SklearnLearner(LinearRegression()),
         SklearnLearner(SVR(kernel="linear")),
         HadamardCompressor(),

@@ -13,7 +13,14 @@ from labelsense.baselines import OneVsAllClassifier
 from labelsense.compress import BernoulliCompressor, DeVoreCompressor, GaussianCompressor, HadamardCompressor
 from labelsense.estimator import CompressedLabelClassifier
 from labelsense.reconstruct import CorrelationDecoder, CoSaMPDecoder, FoBaDecoder, LassoDecoder, OMPDecoder
-from labelsense.regress import RidgeLearner, SklearnLearner
+from labelsense.regress import (
+    CosineKernel,
+    KernelRidgeLearner,
+    PolynomialKernel,
+    RBFKernel,
+    RidgeLearner,
+    SklearnLearner,
+)
 
 __version__ = "0.1.0"
 
@@ -22,13 +29,17 @@ __all__ = [
     "CoSaMPDecoder",
     "CompressedLabelClassifier",
     "CorrelationDecoder",
+    "CosineKernel",
     "DeVoreCompressor",
     "FoBaDecoder",
     "GaussianCompressor",
     "HadamardCompressor",
+    "KernelRidgeLearner",
     "LassoDecoder",
     "OMPDecoder",
     "OneVsAllClassifier",
+    "PolynomialKernel",
+    "RBFKernel",
     "RidgeLearner",
     "SklearnLearner",
     "TopK",

@@ -22,7 +22,7 @@ class OneVsAllClassifier(LabelPredictor):
 
     Parameters
     ----------
-    learner : Learner, scikit-learn regressor or "ridge"
+    learner : Learner, scikit-learn regressor or {"ridge", "kernel_ridge"}
         How to learn the regressions.
     n_nonzero : int
         How many of the best scores of each row ``predict_scores`` keeps.

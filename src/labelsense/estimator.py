@@ -20,7 +20,7 @@ from labelsense._validation import check_choice, check_count, check_same_length,
 from labelsense.compress import COMPRESSORS, Compressor
 from labelsense.metrics import ndcg_at_k
 from labelsense.reconstruct import DECODERS, Decoder
-from labelsense.regress import Learner, RidgeLearner, SklearnLearner
+from labelsense.regress import LEARNERS, Learner, SklearnLearner
 
 logger = logging.getLogger("labelsense")
 
@@ -104,7 +104,7 @@ class CompressedLabelClassifier(LabelPredictor):
     ----------
     compressor : Compressor or {"hadamard", "gaussian", "bernoulli", "devore"}
         How to choose A, and how many measurements.
-    learner : Learner, scikit-learn regressor or "ridge"
+    learner : Learner, scikit-learn regressor or {"ridge", "kernel_ridge"}
         How to learn the regressions.
     decoder : Decoder or {"omp", "foba", "cosamp", "lasso", "correlation"}
         How to reconstruct labels from measurements.
@@ -226,7 +226,7 @@ def make_learner(learner: Any, n_jobs: int | None) -> Learner:
         return clone(learner)
     if isinstance(learner, BaseEstimator):
         return SklearnLearner(clone(learner), n_jobs=n_jobs)
-    return check_choice(learner, "learner", {"ridge": RidgeLearner})()
+    return check_choice(learner, "learner", LEARNERS)()
 
 
 def _since(start: float) -> float:

@@ -2,6 +2,20 @@
 
 from labelsense.regress.adapter import SklearnLearner
 from labelsense.regress.base import Learner
+from labelsense.regress.kernel_ridge import KernelRidgeLearner
+from labelsense.regress.kernels import CosineKernel, Kernel, PolynomialKernel, RBFKernel
 from labelsense.regress.ridge import RidgeLearner
 
-__all__ = ["Learner", "RidgeLearner", "SklearnLearner"]
+LEARNERS = {"ridge": RidgeLearner, "kernel_ridge": KernelRidgeLearner}
+
+__all__ = [
+    "LEARNERS",
+    "CosineKernel",
+    "Kernel",
+    "KernelRidgeLearner",
+    "Learner",
+    "PolynomialKernel",
+    "RBFKernel",
+    "RidgeLearner",
+    "SklearnLearner",
+]

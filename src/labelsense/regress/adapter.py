@@ -46,10 +46,10 @@ class SklearnLearner(Learner):
         self.regressor = regressor
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, Y: Any) -> SklearnLearner:
-        if Y is None:
+    def fit(self, X: Any, y: Any) -> SklearnLearner:
+        if y is None:
             raise ValueError("SklearnLearner requires y to be passed, but the target y is None.")
-        Z, self._flat = as_columns(Y)
+        Z, self._flat = as_columns(y)
         if get_tags(self.regressor).target_tags.multi_output:
             self.regressors_ = [clone(self.regressor).fit(X, Z.toarray() if sp.issparse(Z) else Z)]
         else:

@@ -15,12 +15,12 @@ from labelsense._typing import FloatArray
 class Learner(RegressorMixin, BaseEstimator, ABC):
     """Learns H: X -> R^m, all m regressions at once.
 
-    ``fit(X, Y)`` takes X (n, p) sparse or dense and targets Y (n, m), ``predict(X)`` returns (n, m).
+    ``fit(X, y)`` takes X (n, p) sparse or dense and targets y (n, m), ``predict(X)`` returns (n, m).
     """
 
     @abstractmethod
-    def fit(self, X: Any, Y: Any) -> Learner:
-        """Learn to predict Y (n, m) from X (n, p)."""
+    def fit(self, X: Any, y: Any) -> Learner:
+        """Learn to predict y (n, m) from X (n, p)."""
 
     @abstractmethod
     def predict(self, X: Any) -> FloatArray:

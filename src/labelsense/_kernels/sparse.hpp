@@ -1,0 +1,105 @@
+// Products of sparse feature matrices. Sums are in double where they are long, results in float or double.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "simd.hpp"
+
+namespace labelsense {
+
+struct SparseRows {  // CSR, column numbers ascending within a row
+    const int64_t* indptr;
+    const int32_t* indices;
+    const float* data;
+};
+
+// C = X B for the rows [begin, end) of X and dense B (p, m): a strip of 64 columns of one row of C at a time, in registers.
+inline void times_dense(const SparseRows& X, int64_t begin, int64_t end, const float* B, int64_t m, float* C) {
+    constexpr int STRIP = 8;
+    for (int64_t i = begin; i < end; ++i) {
+        float* c = C + i * m;
+        int64_t first = 0;
+        for (; first + STRIP * LANES <= m; first += STRIP * LANES) {
+            f8 sum[STRIP] = {};
+            for (int64_t e = X.indptr[i]; e < X.indptr[i + 1]; ++e) {
+                const float* b = B + X.indices[e] * m + first;
+#pragma GCC unroll 8
+                for (int q = 0; q < STRIP; ++q) sum[q] += load(b + q * LANES) * X.data[e];
+            }
+#pragma GCC unroll 8
+            for (int q = 0; q < STRIP; ++q) store(c + first + q * LANES, sum[q]);
+        }
+        if (first == m) continue;
+        std::fill(c + first, c + m, 0.0f);
+        for (int64_t e = X.indptr[i]; e < X.indptr[i + 1]; ++e) {
+            const float* b = B + X.indices[e] * m;
+            for (int64_t j = first; j < m; ++j) c[j] += X.data[e] * b[j];
+        }
+    }
+}
+
+// C = X B for the rows [begin, end) of X, sparse B (p, m) and dense C.
+inline void times_sparse(const SparseRows& X, int64_t begin, int64_t end, const SparseRows& B, int64_t m, float* C) {
+    std::vector<double> sum(m);
+    for (int64_t i = begin; i < end; ++i) {
+        std::fill(sum.begin(), sum.end(), 0.0);
+        for (int64_t e = X.indptr[i]; e < X.indptr[i + 1]; ++e) {
+            const double x = X.data[e];
+            for (int64_t f = B.indptr[X.indices[e]]; f < B.indptr[X.indices[e] + 1]; ++f) sum[B.indices[f]] += x * B.data[f];
+        }
+        std::copy(sum.begin(), sum.end(), C + i * m);
+    }
+}
+
+constexpr int64_t FEATURE_TILE = 2048;  // features whose sums in double stay in the first level of cache
+
+// starts[t][i]: the first entry of row i with a feature of tile t or later. (n_tiles + 1, n)
+inline void tile_starts(const SparseRows& X, int64_t n, int64_t n_tiles, int64_t* starts) {
+    for (int64_t i = 0; i < n; ++i) {
+        int64_t e = X.indptr[i];
+        for (int64_t t = 0; t <= n_tiles; ++t) {
+            while (e < X.indptr[i + 1] && X.indices[e] < t * FEATURE_TILE) ++e;
+            starts[t * n + i] = e;
+        }
+    }
+}
+
+// The lower triangle of X'X, its rows [begin, end): row j is the sum, over the rows of X that have feature j, of the
+// part of that row up to j, tile by tile. `rows` and `places` are the columns of X: row numbers, and places in X.data.
+template <class Number>
+void gram(const SparseRows& X, const int64_t* column_starts, const int32_t* rows, const int64_t* places,
+          const int64_t* starts, int64_t n, int64_t begin, int64_t end, int64_t p, Number* G) {
+    std::vector<double> sums(FEATURE_TILE);
+    for (int64_t t = 0; t * FEATURE_TILE < end; ++t) {
+        const int64_t first = t * FEATURE_TILE;
+        const int64_t* from = starts + t * n;
+        const int64_t* to = from + n;
+        for (int64_t j = std::max(begin, first); j < end; ++j) {
+            std::fill(sums.begin(), sums.end(), 0.0);
+            double* sum = sums.data() - first;
+            for (int64_t e = column_starts[j]; e < column_starts[j + 1]; ++e) {
+                const double x = X.data[places[e]];
+                const int64_t last = std::min(to[rows[e]], places[e] + 1);
+                for (int64_t f = from[rows[e]]; f < last; ++f) sum[X.indices[f]] += x * X.data[f];
+            }
+            std::copy(sum + first, sum + std::min(first + FEATURE_TILE, j + 1), G + j * p + first);
+        }
+    }
+}
+
+// q_i += the terms of x_i' S x_i with the larger feature in [begin, end), for the lower triangle of a symmetric S (p, p).
+inline void quadratic_forms(const SparseRows& X, const int64_t* column_starts, const int32_t* rows, const int64_t* places,
+                            int64_t begin, int64_t end, int64_t p, const float* S, double* q) {
+    for (int64_t j = begin; j < end; ++j) {
+        const float* s = S + j * p;
+        for (int64_t e = column_starts[j]; e < column_starts[j + 1]; ++e) {
+            double sum = 0;
+            for (int64_t f = X.indptr[rows[e]]; f < places[e]; ++f) sum += static_cast<double>(X.data[f]) * s[X.indices[f]];
+            const double x = X.data[places[e]];
+            q[rows[e]] += x * (2 * sum + x * s[j]);
+        }
+    }
+}
+
+}  // namespace labelsense

@@ -1,0 +1,134 @@
+"""Kernels: functions of the inner product of two rows and of their lengths."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from labelsense._typing import FloatArray
+from labelsense._validation import check_count, check_real
+
+
+class Kernel(BaseEstimator, ABC):
+    """k(x, x') as a function of x'x and of the squared lengths. Kernels can be added: ``RBFKernel() + CosineKernel()``."""
+
+    @abstractmethod
+    def evaluate(self, inner: FloatArray, squares: Any, other_squares: Any) -> FloatArray:
+        """Return the kernel matrix of a block: ``inner`` (r, c) holds inner products and may be overwritten."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Refuse bad parameters."""
+
+    def __add__(self, other: Kernel) -> SumKernel:
+        return SumKernel([*_terms(self), *_terms(other)])
+
+
+class RBFKernel(Kernel):
+    """exp(-gamma ||x - x'||^2). On rows of unit length, gamma around 1 is a good start.
+
+    Parameters
+    ----------
+    gamma : float
+        The inverse squared width.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelsense import RBFKernel
+    >>> one = np.ones(1, np.float32)
+    >>> RBFKernel(gamma=0.5).evaluate(np.zeros((1, 1), np.float32), one, one).round(3)  # two orthogonal unit rows
+    array([[0.368]], dtype=float32)
+    """
+
+    def __init__(self, gamma: float = 1.0) -> None:
+        self.gamma = gamma
+
+    def check(self) -> None:
+        check_real(self.gamma, "gamma", low=0)
+
+    def evaluate(self, inner: FloatArray, squares: Any, other_squares: Any) -> FloatArray:
+        inner *= 2
+        inner -= squares[:, None]
+        inner -= other_squares
+        np.minimum(inner, 0, out=inner)  # a squared distance of rounding
+        inner *= np.float32(self.gamma)
+        return np.exp(inner, out=inner)
+
+
+class PolynomialKernel(Kernel):
+    """(x'x' + offset)^degree; degree 1 and offset 0 is linear.
+
+    Parameters
+    ----------
+    degree : int
+    offset : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelsense import PolynomialKernel
+    >>> PolynomialKernel(degree=2, offset=1.0).evaluate(np.array([[2.0]], np.float32), None, None)
+    array([[9.]], dtype=float32)
+    """
+
+    def __init__(self, degree: int = 2, offset: float = 1.0) -> None:
+        self.degree = degree
+        self.offset = offset
+
+    def check(self) -> None:
+        check_count(self.degree, "degree")
+        check_real(self.offset, "offset", low=0, remedy="A negative offset does not give a kernel.")
+
+    def evaluate(self, inner: FloatArray, squares: Any, other_squares: Any) -> FloatArray:
+        inner += np.float32(self.offset)
+        return np.power(inner, self.degree, out=inner)
+
+
+class CosineKernel(Kernel):
+    """The cosine of the angle between two rows; 0 with an empty one.
+
+    Examples
+    --------
+    >>> from labelsense import CosineKernel, KernelRidgeLearner, RBFKernel
+    >>> KernelRidgeLearner(RBFKernel(2.0) + CosineKernel()).fit([[0.0, 1.0], [1.0, 0.0]], [[1.0], [2.0]]).alpha_
+    0.3
+    """
+
+    def check(self) -> None:
+        pass
+
+    def evaluate(self, inner: FloatArray, squares: Any, other_squares: Any) -> FloatArray:
+        for lengths, shape in ((squares, (-1, 1)), (other_squares, (1, -1))):
+            inverse = np.divide(1, np.sqrt(lengths), out=np.zeros_like(lengths), where=lengths > 0)
+            inner *= inverse.reshape(shape)
+        return inner
+
+
+class SumKernel(Kernel):
+    """The sum of several kernels.
+
+    Parameters
+    ----------
+    kernels : list of Kernel
+    """
+
+    def __init__(self, kernels: list[Kernel]) -> None:
+        self.kernels = kernels
+
+    def check(self) -> None:
+        for kernel in self.kernels:
+            kernel.check()
+
+    def evaluate(self, inner: FloatArray, squares: Any, other_squares: Any) -> FloatArray:
+        return np.sum([k.evaluate(inner.copy(), squares, other_squares) for k in self.kernels], axis=0)
+
+
+def _terms(kernel: Kernel) -> list[Kernel]:
+    return kernel.kernels if isinstance(kernel, SumKernel) else [kernel]
+
+
+KERNELS = {"rbf": RBFKernel, "polynomial": PolynomialKernel, "cosine": CosineKernel}

@@ -1,0 +1,139 @@
+"""Ridge by the p x p matrix X'X and its Cholesky factor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg as la
+
+from labelsense.regress import lapack
+from labelsense.regress.problem import Problem
+
+SMALL = 1024  # below this many features everything is in double: it costs nothing
+# Reciprocal condition numbers below which a solution is refined once, and below which it is not used: a float32
+# factor is then computed again in double, and a double one taken for singular.
+POOR = 1e-5
+USELESS = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}
+
+
+class PrimalSolver:
+    """Solves one problem for any number of penalties; the products X'X and X'Z are computed once."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.right = problem.right_hand_side()
+        self._set_precision(np.float64 if problem.X.shape[1] <= SMALL else np.float32)
+        self._alpha: float | None = None
+
+    def solve(self, alpha: float) -> Any:
+        """Return W, (p, m)."""
+        if not self._factor(alpha):
+            return self._least_norm(alpha)
+        W = self.right.astype(self._gram.dtype, order="C")
+        lapack.solve(self._L, W)
+        if self._condition < POOR and W.dtype == np.float32:
+            rest = self.right - self._times_gram(W) - alpha * W.astype(np.float64)
+            rest = rest.astype(self._gram.dtype, order="C")
+            lapack.solve(self._L, rest)
+            W += rest
+        return W
+
+    def leave_one_out_error(self, alpha: float, rows: Any) -> float:
+        """Return the mean squared leave-one-out residual of some rows, exactly."""
+        problem = self.problem
+        X = problem.centred_rows(rows).astype(self._gram.dtype)
+        if self._factor(alpha):
+            V = np.ascontiguousarray(X.T)
+            lapack.solve(self._L, V)
+        else:
+            V = self._inverse(alpha) @ X.T
+        leverage = np.einsum("ij,ji->i", X, V).astype(np.float64) + problem.own_weight()[rows]
+        residual = problem.centred_targets(rows) - V.T @ self.right.astype(V.dtype)
+        return mean_square(residual, leverage, problem.n_targets)
+
+    def out_of_sample(self, alpha: float) -> Any:
+        """Return the leave-one-out predictions of all rows, (n, m): weighted and centred, like the targets."""
+        problem = self.problem
+        S = self._inverse(alpha).astype(np.float32)
+        Sm = S @ problem.x_mean.astype(np.float32)
+        leverage = problem.X.quadratic_forms(S) + problem.own_weight()
+        if problem.x_mean.any():
+            leverage -= 2 * problem.s * problem.X.times(Sm[:, None]).ravel()
+            leverage += problem.s**2 * (problem.x_mean @ Sm)
+        targets = problem.centred_targets()
+        return targets - leave_one_out(targets - problem.fitted(self.solve(alpha)), leverage)
+
+    def _set_precision(self, kind: Any) -> None:
+        problem = self.problem
+        gram = problem.X.gram(kind)
+        raw = gram.diagonal().astype(np.float64)
+        if np.isfinite(problem.total) and problem.x_mean.any():
+            lapack.subtract_outer(gram, problem.x_mean, problem.total)
+            left = gram.diagonal()
+            if kind is np.float32 and np.any(
+                left < 1e-3 * raw
+            ):  # a feature that hardly varies: its variance is rounding
+                return self._set_precision(np.float64)
+        self._gram = gram
+        self._norm = lapack.largest_eigenvalue(gram)
+
+    def _factor(self, alpha: float) -> bool:
+        """Factor X'X + alpha I; False if it is singular."""
+        if self._alpha == alpha:
+            return self._positive
+        self._alpha = alpha
+        while True:
+            self._L = self._gram.copy()
+            self._L[np.diag_indices_from(self._L)] += alpha
+            try:
+                lapack.cholesky(self._L)
+                self._condition = lapack.reciprocal_condition(self._L, self._norm + alpha)
+            except lapack.NotPositiveDefiniteError:
+                self._condition = 0.0
+            self._positive = self._condition > USELESS[self._L.dtype]
+            if self._positive or self._gram.dtype == np.float64:
+                return self._positive
+            self._set_precision(np.float64)
+
+    def _times_gram(self, W: Any) -> Any:
+        lower = np.tril(self._gram).astype(np.float64)
+        W = W.astype(np.float64)
+        return lower @ W + lower.T @ W - lower.diagonal()[:, None] * W
+
+    def _inverse(self, alpha: float) -> Any:
+        """Return (X'X + alpha I)^-1 in full, or its pseudo-inverse."""
+        if not self._factor(alpha):
+            values, vectors = self._eigen(alpha)
+            return (vectors / values) @ vectors.T
+        S = self._L.copy()
+        lapack.invert(S)
+        lower = np.tril(S)
+        return lower + np.tril(S, -1).T
+
+    def _least_norm(self, alpha: float) -> Any:
+        values, vectors = self._eigen(alpha)
+        return vectors @ ((vectors.T @ self.right) / values[:, None])
+
+    def _eigen(self, alpha: float) -> tuple[Any, Any]:
+        return positive_eigenpairs(self._gram, alpha)
+
+
+def positive_eigenpairs(gram: Any, alpha: float) -> tuple[Any, Any]:
+    """Return the eigenpairs of gram + alpha I that are not zero up to rounding."""
+    values, vectors = la.eigh(gram, lower=True)
+    values = values + alpha
+    keep = values > len(values) * np.finfo(np.float64).eps * max(values[-1], 0)
+    return values[keep], vectors[:, keep]
+
+
+def leave_one_out(residual: Any, leverage: Any) -> Any:
+    """Return the residuals of models that did not see their row: e / (1 - leverage)."""
+    left = np.maximum(1 - leverage, 1e-8)  # a row that alone decides its own fit
+    return residual / left[:, None].astype(residual.dtype)
+
+
+def mean_square(residual: Any, leverage: Any, n_targets: int) -> float:
+    """Return the mean square of leave-one-out residuals."""
+    errors = leave_one_out(residual.astype(np.float64), leverage)
+    return float((errors**2).sum() / (len(errors) * n_targets))
