@@ -170,6 +170,58 @@ class TestIdentities:
         )
 
 
+class TestUpdates:
+    """partial_fit equals one fit on all rows, and forget is its inverse."""
+
+    def test_batches_equal_one_fit(self, documents):
+        X, Y, X_test, _ = documents
+        parts = CompressedLabelClassifier(HadamardCompressor(60), random_state=0)
+        for start in (0, 200, 400):
+            parts.partial_fit(X[start : start + 200], Y[start : start + 200])
+        whole = CompressedLabelClassifier(HadamardCompressor(60), random_state=0).fit(X, Y)
+        np.testing.assert_allclose(parts.measure(X_test), whole.measure(X_test), atol=1e-4)
+
+    @pytest.mark.parametrize("compressor", [HadamardCompressor, GaussianCompressor, BernoulliCompressor])
+    def test_new_labels_get_the_next_columns(self, documents, compressor):
+        X, Y, X_test, _ = documents
+        first, rest = Y[:300, :90], Y[300:]  # ten labels appear later
+        first.eliminate_zeros()
+        padded = sp.hstack([first, sp.csr_array((300, 10))]).tocsr()
+        parts = CompressedLabelClassifier(compressor(60, reserve=38), random_state=0)
+        parts.partial_fit(X[:300], first).partial_fit(X[300:], rest)
+        assert parts.predict_scores(X_test).shape == (200, 100)
+        whole = CompressedLabelClassifier(compressor(60, reserve=28), random_state=0)
+        whole.fit(X, sp.vstack([padded, rest]).tocsr())
+        np.testing.assert_allclose(parts.measure(X_test), whole.measure(X_test), atol=1e-4)
+
+    def test_new_names(self, documents):
+        X, Y, _, _ = documents
+        clf = CompressedLabelClassifier(HadamardCompressor(60), random_state=0).partial_fit(X, names(Y))
+        before = clf.labels_
+        clf.partial_fit(X[:50], [["zebra", "aardvark"]] * 50)
+        assert clf.labels_ == [*before, "aardvark", "zebra"]
+        assert {"aardvark", "zebra"} <= set(clf.predict_topk(X[:20], 5).labels.ravel())
+
+    def test_more_labels_than_reserved_are_refused(self, documents):
+        X, Y, _, _ = documents
+        clf = CompressedLabelClassifier(HadamardCompressor(60), random_state=0).partial_fit(X, Y)
+        assert clf.compressor_.operator_.capacity == 128
+        with pytest.raises(ValueError, match=r"has columns for 128 labels, and 129 are needed. .*reserve=1000"):
+            clf.partial_fit(X[:2], sp.csr_array((2, 129)))
+
+    def test_forget(self, documents):
+        X, Y, X_test, _ = documents
+        clf = CompressedLabelClassifier(HadamardCompressor(60), random_state=0).partial_fit(X, Y)
+        clf.forget(X[300:], Y[300:])
+        fresh = CompressedLabelClassifier(HadamardCompressor(60), random_state=0).fit(X[:300], Y[:300])
+        np.testing.assert_allclose(clf.measure(X_test), fresh.measure(X_test), atol=1e-3)
+
+    def test_a_learner_that_cannot_says_so(self, documents):
+        X, Y, _, _ = documents
+        with pytest.raises(TypeError, match="KernelRidgeLearner cannot be updated. Use RidgeLearner"):
+            CompressedLabelClassifier(learner="kernel_ridge").partial_fit(X, Y)
+
+
 class TestScikitLearnTools:
     @pytest.mark.parametrize("form", [lambda Y: Y, names], ids=["sparse", "lists"])
     def test_grid_search_over_the_decoder(self, documents, form):

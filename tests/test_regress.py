@@ -1,5 +1,7 @@
 """The contract of every learner, and ridge against independent solutions."""
 
+import pickle
+
 import numpy as np
 import pytest
 import reference
@@ -8,10 +10,15 @@ from conftest import LEARNERS
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.svm import SVR
 
-from labelsense import RidgeLearner, SklearnLearner
+from labelsense import CosineKernel, KernelRidgeLearner, PolynomialKernel, RBFKernel, RidgeLearner, SklearnLearner
+from labelsense.regress import lapack
+from labelsense.regress.design import Design
+from labelsense.regress.ridge import cheapest_solver, cost
 
 
 def problem(n=60, p=12, m=5, seed=0):
@@ -101,6 +108,293 @@ class TestRidge:
             RidgeLearner(alpha="1").fit(X, Z)
         with pytest.raises(ValueError, match="solver must be one of 'auto', 'primal', 'dual'.*Got 'svd'"):
             RidgeLearner(solver="svd").fit(X, Z)
+
+
+def refits_without_each_row(learner, X, Z):
+    """Predict each row by a model of all others: the slow way to leave one out."""
+    H = np.empty(Z.shape)
+    for i in range(len(Z)):
+        rest = np.arange(len(Z)) != i
+        H[i] = clone(learner).set_params(out_of_sample=False).fit(X[rest], Z[rest]).predict(X[i : i + 1])[0]
+    return H
+
+
+LEAVE_ONE_OUT = [
+    RidgeLearner(0.5, solver="primal", out_of_sample=True),
+    RidgeLearner(0.5, solver="dual", out_of_sample=True),
+    RidgeLearner(0.5, solver="primal", fit_intercept=False, out_of_sample=True),
+    RidgeLearner(0.5, solver="dual", fit_intercept=False, out_of_sample=True),
+    KernelRidgeLearner(RBFKernel(0.3), 0.2, out_of_sample=True),
+    KernelRidgeLearner(PolynomialKernel(2), 0.2, out_of_sample=True),
+]
+
+
+class TestLeaveOneOut:
+    @pytest.mark.parametrize("learner", LEAVE_ONE_OUT, ids=str)
+    @pytest.mark.parametrize(("n", "p"), [(25, 6), (12, 20)])
+    @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+    def test_equals_refits(self, learner, n, p, form):
+        X, Z = problem(n, p, 3)
+        got = clone(learner).fit(form(X), Z).out_of_sample_
+        np.testing.assert_allclose(got, refits_without_each_row(learner, X, Z), atol=2e-3, rtol=2e-3)
+
+    @pytest.mark.parametrize("solver", ["primal", "dual"])
+    def test_equals_refits_with_weights(self, solver):
+        X, Z = problem(20, 5, 2)
+        w = np.random.default_rng(1).uniform(0.2, 3, 20)
+        got = RidgeLearner(0.5, solver=solver, out_of_sample=True).fit(X, Z, sample_weight=w).out_of_sample_
+        for i in range(20):
+            rest = np.arange(20) != i
+            expected = Ridge(0.5).fit(X[rest], Z[rest], sample_weight=w[rest]).predict(X[i : i + 1])[0]
+            np.testing.assert_allclose(got[i], expected, atol=1e-3)
+
+    @pytest.mark.parametrize("solver", ["primal", "dual"])
+    def test_chooses_the_penalty_that_refits_would(self, solver):
+        X, Z = problem(40, 30, 4)
+        Z += np.random.default_rng(0).normal(size=Z.shape)
+        alphas = [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]
+        model = RidgeLearner("loo", alphas=alphas, solver=solver).fit(X, Z)
+        errors = {a: ((refits_without_each_row(RidgeLearner(a), X, Z) - Z) ** 2).mean() for a in alphas}
+        assert model.alpha_ == min(errors, key=errors.get)
+        for alpha, error in model.alpha_errors_.items():
+            assert error == pytest.approx(errors[alpha], rel=1e-3)
+
+    def test_kernel_ridge_chooses_penalty_and_width(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(-3, 3, size=(200, 1))
+        Z = np.sin(3 * X) + 0.1 * rng.normal(size=(200, 1))
+        model = KernelRidgeLearner("rbf", "loo").fit(X, Z)
+        grid = np.linspace(-2.5, 2.5, 50)[:, None]
+        assert np.abs(model.predict(grid) - np.sin(3 * grid)).mean() < 0.1
+        assert len({gamma for gamma, _ in model.alpha_errors_}) >= 2
+        best = min(model.alpha_errors_, key=model.alpha_errors_.get)
+        assert (model.kernel_.gamma, model.alpha_) == best
+
+    def test_conjugate_gradients_hold_rows_out(self):
+        X, Z = problem(300, 40, 4)
+        Z += 3 * np.random.default_rng(0).normal(size=Z.shape)
+        model = RidgeLearner("loo", solver="cg", random_state=0, out_of_sample=True).fit(sp.csr_array(X), Z)
+        honest = ((model.out_of_sample_ - Z) ** 2).mean()
+        assert ((model.predict(X) - Z) ** 2).mean() < honest
+        exact = RidgeLearner(model.alpha_, solver="primal", out_of_sample=True).fit(X, Z).out_of_sample_
+        assert honest == pytest.approx(((exact - Z) ** 2).mean(), rel=0.05)
+
+    def test_bad_grids(self):
+        X, Z = problem()
+        with pytest.raises(ValueError, match="alphas must be ascending and not empty"):
+            RidgeLearner("loo", alphas=[1.0, 0.1]).fit(X, Z)
+
+
+class TestSolvers:
+    def test_large_systems_in_float32_equal_small_ones_in_double(self, monkeypatch):
+        X, Z = problem(200, 60, 4)
+        expected = {s: RidgeLearner(0.3, solver=s).fit(sp.csr_array(X), Z).coef_ for s in ("primal", "dual")}
+        monkeypatch.setattr("labelsense.regress.primal.SMALL", 0)
+        monkeypatch.setattr("labelsense.regress.dual.SMALL", 0)
+        for solver, coef in expected.items():
+            np.testing.assert_allclose(RidgeLearner(0.3, solver=solver).fit(sp.csr_array(X), Z).coef_, coef, atol=1e-4)
+
+    @pytest.mark.parametrize("alpha", [0.0, 1e-7, 1e-3])
+    def test_ill_conditioned_systems_fall_back_to_double(self, alpha, monkeypatch):
+        monkeypatch.setattr("labelsense.regress.primal.SMALL", 0)
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(100, 10)) * 10.0 ** np.arange(-2, 3, 0.5) + 0.5
+        Z = rng.normal(size=(100, 3))
+        ours, theirs = RidgeLearner(alpha, solver="primal").fit(sp.csr_array(X), Z), Ridge(alpha).fit(X, Z)
+        np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-3)
+
+    def test_conjugate_gradients_reach_the_stated_tolerance(self):
+        X, Z = problem(300, 80, 5)
+        Xs = sp.csr_array(X * (np.abs(X) > 0.5))
+        for tol in (1e-1, 1e-3, 1e-5):
+            W = RidgeLearner(0.5, solver="cg", tol=tol).fit(Xs, Z).coef_.astype(np.float64)
+            Xc, Zc = Xs.toarray() - Xs.mean(axis=0), Z - Z.mean(axis=0)
+            right = Xc.T @ Zc
+            residual = np.linalg.norm(right - Xc.T @ (Xc @ W) - 0.5 * W, axis=0) / np.linalg.norm(right, axis=0)
+            assert (residual < 1.5 * tol + 1e-5).all()
+
+    def test_too_few_steps_are_reported(self):
+        X, Z = problem(100, 50, 3)
+        with pytest.warns(ConvergenceWarning, match="did not reach tol=1e-06 in max_iter=2 steps. Raise alpha"):
+            RidgeLearner(1e-3, solver="cg", tol=1e-6, max_iter=2).fit(X, Z)
+
+    @pytest.mark.parametrize(
+        ("n", "p", "words", "m", "expected"),
+        [(5000, 300, 30, 100, "primal"), (200, 5000, 50, 100, "dual"), (15_000, 20_000, 37, 150, "cg")],
+    )
+    def test_the_cost_model_takes_the_obvious_solver(self, n, p, words, m, expected):
+        X = sp.random_array((n, p), density=words / p, rng=0, dtype=np.float32).tocsr()
+        assert cheapest_solver(X, m, 1.0) == expected
+        assert cheapest_solver(X, m, 0) != "cg"
+
+    def test_costs_grow_as_they_should(self):
+        X = sp.random_array((2000, 1000), density=0.01, rng=0).tocsr()
+        twice = sp.hstack([X, X]).tocsr()
+        assert 6 < cost("primal", sp.csr_array((100, 20_000)), 1) / cost("primal", sp.csr_array((100, 10_000)), 1) < 9
+        assert cost("cg", X, 200) == pytest.approx(2 * cost("cg", X, 100))
+        assert cost("cg", twice, 100) == pytest.approx(2 * cost("cg", X, 100), rel=0.01)
+
+    def test_weights_equal_repetitions(self):
+        X, Z = problem(40, 8, 3)
+        counts = np.random.default_rng(0).integers(0, 4, 40)
+        for solver in ("primal", "dual", "cg"):
+            model = RidgeLearner(0.5, solver=solver, tol=1e-6)
+            weighted = clone(model).fit(X, Z, sample_weight=counts).predict(X)
+            repeated = clone(model).fit(np.repeat(X, counts, axis=0), np.repeat(Z, counts, axis=0)).predict(X)
+            np.testing.assert_allclose(weighted, repeated, atol=1e-4)
+
+
+class TestUpdates:
+    @given(st.lists(st.integers(1, 20), min_size=1, max_size=5), st.booleans(), st.sampled_from([0.0, 0.1, 10.0]))
+    def test_batches_equal_one_fit(self, sizes, sparse, alpha):
+        X, Z = problem(sum(sizes), 7, 3)
+        X = sp.csr_array(X) if sparse else X
+        model = RidgeLearner(alpha)
+        for start, size in zip(np.cumsum([0, *sizes[:-1]]), sizes, strict=True):
+            model.partial_fit(X[start : start + size], Z[start : start + size])
+        whole = RidgeLearner(alpha, solver="primal").fit(X, Z)
+        np.testing.assert_allclose(model.predict(X), whole.predict(X), atol=1e-3)
+
+    @given(st.integers(5, 30), st.integers(1, 20), st.integers(0, 99))
+    def test_forgetting_is_the_inverse(self, kept, gone, seed):
+        X, Z = problem(kept + gone, 6, 3, seed)
+        model = RidgeLearner(0.5).partial_fit(X, Z).forget(X[kept:], Z[kept:])
+        np.testing.assert_allclose(model.coef_, RidgeLearner(0.5).fit(X[:kept], Z[:kept]).coef_, atol=1e-4)
+
+    def test_goes_on_from_a_fit_that_chose_its_penalty(self):
+        X, Z = problem(90, 7, 3)
+        model = RidgeLearner("loo", updatable=True).fit(X[:60], Z[:60])
+        model.partial_fit(X[60:], Z[60:])
+        np.testing.assert_allclose(model.coef_, RidgeLearner(model.alpha_).fit(X, Z).coef_, atol=1e-4)
+
+    def test_weighted_batches(self):
+        X, Z = problem(50, 7, 3)
+        w = np.random.default_rng(0).uniform(0.5, 2, 50)
+        model = RidgeLearner(0.5).partial_fit(X[:20], Z[:20], w[:20]).partial_fit(X[20:], Z[20:], w[20:])
+        np.testing.assert_allclose(model.coef_, RidgeLearner(0.5).fit(X, Z, w).coef_, atol=1e-4)
+
+    def test_the_state_does_not_grow(self):
+        X, Z = problem(500, 7, 3)
+        model = RidgeLearner(0.5).partial_fit(X, Z)
+        before = len(pickle.dumps(model))
+        for _ in range(5):
+            model.partial_fit(X, Z)
+        assert len(pickle.dumps(model)) == pytest.approx(before, abs=200)
+
+    def test_refusals(self):
+        X, Z = problem()
+        with pytest.raises(ValueError, match="fitted without updatable=True.*Fit it with RidgeLearner.updatable=True"):
+            RidgeLearner().fit(X, Z).partial_fit(X, Z)
+        with pytest.raises(ValueError, match="alpha must be a number for partial_fit.*Got 'loo'"):
+            RidgeLearner("loo").partial_fit(X, Z)
+        with pytest.raises(ValueError, match="y must have 5 targets, as before. Got 4"):
+            RidgeLearner().partial_fit(X, Z).partial_fit(X, Z[:, :4])
+        with pytest.raises(ValueError, match="forget has taken out more rows than were learned"):
+            RidgeLearner().partial_fit(X, Z).forget(X, Z)
+
+
+class TestKernelRidge:
+    @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+    @pytest.mark.parametrize(
+        ("ours", "theirs"),
+        [
+            (RBFKernel(0.7), {"kernel": "rbf", "gamma": 0.7}),
+            (PolynomialKernel(3, 0.5), {"kernel": "poly", "degree": 3, "coef0": 0.5, "gamma": 1}),
+            (CosineKernel(), {"kernel": "cosine"}),
+            (RBFKernel(0.7) + CosineKernel(), {"kernel": lambda x, y: _rbf(x, y) + _cosine(x, y)}),
+        ],
+        ids=["rbf", "polynomial", "cosine", "sum"],
+    )
+    def test_equals_scikit_learn(self, form, ours, theirs):
+        X, Z = problem(50, 8, 3)
+        new = X[:10] + 0.1
+        expected = KernelRidge(alpha=0.2, **theirs).fit(X, Z).predict(new)
+        got = KernelRidgeLearner(ours, 0.2).fit(form(X), Z).predict(form(new))
+        np.testing.assert_allclose(got, expected, atol=2e-3)
+
+    def test_features_that_most_rows_have_are_not_lost(self):
+        X = sp.random_array((80, 40), density=0.05, rng=0, dtype=np.float32).toarray()
+        X[:, :3] += 0.5  # these go through BLAS, the others entry by entry
+        Z = np.random.default_rng(0).normal(size=(80, 2))
+        dense, sparse = (
+            KernelRidgeLearner("rbf", 0.1).fit(form(X), Z).predict(form(X)) for form in (np.asarray, sp.csr_array)
+        )
+        np.testing.assert_allclose(sparse, dense, atol=1e-4)
+
+    def test_too_many_rows_are_refused_before_anything_is_allocated(self, monkeypatch):
+        monkeypatch.setattr("labelsense.regress.kernel_ridge.available_memory", lambda: 1e4)
+        X, Z = problem()
+        with pytest.raises(MemoryError, match="needs 0.0 GB for 60 rows .4 n.2 bytes.*Use fewer rows, or RidgeLearner"):
+            KernelRidgeLearner().fit(X, Z)
+
+    def test_bad_parameters(self):
+        X, Z = problem()
+        with pytest.raises(ValueError, match="alpha must be finite and at least 1e-09. Got 0"):
+            KernelRidgeLearner(alpha=0).fit(X, Z)
+        with pytest.raises(ValueError, match="kernel must be one of 'rbf', 'polynomial', 'cosine'.*Got 'tanh'"):
+            KernelRidgeLearner("tanh").fit(X, Z)
+        with pytest.raises(ValueError, match="gamma must be finite and at least 0. Got -1"):
+            KernelRidgeLearner(RBFKernel(-1)).fit(X, Z)
+        with pytest.raises(ValueError, match="offset must be finite and at least 0. Got -1. A negative offset"):
+            KernelRidgeLearner(PolynomialKernel(2, -1)).fit(X, Z)
+
+
+def _rbf(x, y):
+    return float(np.exp(-0.7 * ((x - y) ** 2).sum()))
+
+
+def _cosine(x, y):
+    return float(x @ y / np.linalg.norm(x) / np.linalg.norm(y))
+
+
+class TestLapack:
+    @pytest.mark.parametrize("kind", [np.float32, np.float64])
+    @pytest.mark.parametrize("n", [1, 5, 130])
+    def test_factor_solve_and_invert_in_blocks(self, kind, n, monkeypatch):
+        monkeypatch.setattr(lapack, "BLOCK", 16)
+        monkeypatch.setattr(lapack, "RIGHT_HAND_SIDES", 3)
+        rng = np.random.default_rng(0)
+        A = rng.normal(size=(n, 2 * n))
+        A = (A @ A.T / n + np.eye(n)).astype(kind)
+        B = rng.normal(size=(n, 7)).astype(kind)
+        L, X = np.tril(A), B.copy()
+        lapack.cholesky(L)
+        lapack.solve(L, X)
+        np.testing.assert_allclose(np.tril(L), np.linalg.cholesky(A), atol=1e-4)
+        np.testing.assert_allclose(X, np.linalg.solve(A, B), atol=1e-4)
+        assert lapack.largest_eigenvalue(np.tril(A)) == pytest.approx(np.linalg.eigvalsh(A)[-1], rel=0.2)
+        lapack.invert(L)
+        np.testing.assert_allclose(np.tril(L), np.tril(np.linalg.inv(A)), atol=1e-4)
+
+    def test_refuses_what_it_cannot_do(self):
+        with pytest.raises(lapack.NotPositiveDefiniteError):
+            lapack.cholesky(-np.eye(3))
+        with pytest.raises(ValueError, match="must be C-contiguous"):
+            lapack.cholesky(np.asfortranarray(np.ones((3, 3))))
+
+
+class TestDesign:
+    @given(n=st.integers(1, 30), p=st.integers(1, 30), density=st.floats(0, 1), seed=st.integers(0, 99))
+    def test_products_equal_dense_ones(self, n, p, density, seed):
+        rng = np.random.default_rng(seed)
+        X = sp.random_array((n, p), density=density, rng=rng, dtype=np.float32).tocsr()
+        dense = X.toarray().astype(np.float64)
+        design = Design(X)
+        B, C = rng.normal(size=(p, 70)), rng.normal(size=(n, 70))
+        S = rng.normal(size=(p, p))
+        S = S + S.T
+        np.testing.assert_allclose(design.times(B), dense @ B, atol=1e-4)
+        np.testing.assert_allclose(design.transposed_times(C), dense.T @ C, atol=1e-4)
+        np.testing.assert_allclose(np.tril(design.gram(np.float64)), np.tril(dense.T @ dense), atol=1e-5)
+        np.testing.assert_allclose(np.tril(design.outer_gram()), np.tril(dense @ dense.T), atol=1e-5)
+        np.testing.assert_allclose(design.times_rows_of(Design(X[::2])), dense @ dense[::2].T, atol=1e-5)
+        np.testing.assert_allclose(
+            design.quadratic_forms(S.astype(np.float32)), np.einsum("ij,jk,ik->i", dense, S, dense), atol=1e-3
+        )
+
+    def test_more_features_than_a_tile(self):
+        X = sp.random_array((50, 5000), density=0.01, rng=0, dtype=np.float32).tocsr()
+        np.testing.assert_allclose(np.tril(Design(X).gram()), np.tril((X.T @ X).toarray()), atol=1e-5)
 
 
 class TestSklearnLearner:

@@ -12,6 +12,7 @@ from labelsense._labels import TopK
 from labelsense.baselines import OneVsAllClassifier
 from labelsense.compress import BernoulliCompressor, DeVoreCompressor, GaussianCompressor, HadamardCompressor
 from labelsense.estimator import CompressedLabelClassifier
+from labelsense.features import LogTfidfTransformer
 from labelsense.reconstruct import CorrelationDecoder, CoSaMPDecoder, FoBaDecoder, LassoDecoder, OMPDecoder
 from labelsense.regress import (
     CosineKernel,
@@ -36,6 +37,7 @@ __all__ = [
     "HadamardCompressor",
     "KernelRidgeLearner",
     "LassoDecoder",
+    "LogTfidfTransformer",
     "OMPDecoder",
     "OneVsAllClassifier",
     "PolynomialKernel",

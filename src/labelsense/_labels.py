@@ -65,6 +65,23 @@ class Vocabulary:
             raise ValueError(f"Y must have one column per label, {self.n_labels}. Got {Y.shape[1]} columns.")
         return Y
 
+    def extend(self, Y: Any) -> tuple[Vocabulary, CSR]:
+        """Return the vocabulary with the labels of Y that are new behind those it has, and Y as an indicator matrix."""
+        rows = label_lists(Y)
+        if rows is None or self.names is None:
+            n_columns = self.n_labels if rows is not None else max(self.n_labels, Y.shape[1])
+            wider = Vocabulary(self.names, n_columns)
+            if rows is None and Y.shape[1] < n_columns:
+                Y = check_indicator(Y)
+                Y.resize((Y.shape[0], n_columns))
+            return wider, wider.read(Y)
+        known = set(self.names)
+        new = [label for label in dict.fromkeys(label for row in rows for label in row) if label not in known]
+        with contextlib.suppress(TypeError):
+            new.sort(key=_itself)
+        extended = Vocabulary([*self.names, *new], self.n_labels + len(new))
+        return extended, extended.indicator(rows)
+
     def read_counting_unknown(self, Y: Any) -> tuple[CSR, Any]:
         """Return labels as an indicator matrix, and for each row how many labels have no column."""
         known = self.read(Y, on_unknown="ignore")

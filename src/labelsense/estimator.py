@@ -20,7 +20,7 @@ from labelsense._validation import check_choice, check_count, check_same_length,
 from labelsense.compress import COMPRESSORS, Compressor
 from labelsense.metrics import ndcg_at_k
 from labelsense.reconstruct import DECODERS, Decoder
-from labelsense.regress import LEARNERS, Learner, SklearnLearner
+from labelsense.regress import LEARNERS, Learner, RidgeLearner, SklearnLearner
 
 logger = logging.getLogger("labelsense")
 
@@ -166,6 +166,43 @@ class CompressedLabelClassifier(LabelPredictor):
         self.learner_ = self._make_learner().fit(X, Z)
         self._log("learned %d regressions on %d rows in %.1f s", Z.shape[1], len(Z), _since(start))
         return self
+
+    def partial_fit(self, X: Any, Y: Any) -> CompressedLabelClassifier:
+        """Learn from more rows, exactly: the model equals one fit on all rows seen, labels in the same columns.
+
+        New labels get the next columns; there are as many as ``compressor_.operator_.capacity`` says. The learner has
+        to be one that can (:class:`~labelsense.RidgeLearner` with a number for alpha).
+        """
+        if "learner_" not in vars(self):
+            X, Y = self._check_training(X, Y)
+            self.compressor_ = self._make_compressor().fit(Y)
+            self.decoder_ = self._make_decoder()
+            self.decoder_.support_size(self._decoder_state())
+            self.learner_ = self._updatable(self._make_learner())
+        else:
+            X = self._check_features(X)
+            self._updatable(self.learner_)
+            vocabulary, Y = self.vocabulary_.extend(Y)
+            check_same_length(X, Y)
+            self.compressor_.operator_ = self.compressor_.operator_.for_labels(vocabulary.n_labels)
+            self.vocabulary_, self._state = vocabulary, None
+        self.learner_.partial_fit(X, self.compressor_.operator_.compress(Y))
+        return self
+
+    def forget(self, X: Any, Y: Any) -> CompressedLabelClassifier:
+        """Take back what was learned from rows: the exact inverse of ``partial_fit`` on them."""
+        X = self._check_features(X)
+        learner = self._updatable(self.learner_)
+        Y = self.vocabulary_.read(Y)
+        check_same_length(X, Y)
+        learner.forget(X, self.compressor_.operator_.compress(Y))
+        return self
+
+    @staticmethod
+    def _updatable(learner: Learner) -> RidgeLearner:
+        if not isinstance(learner, RidgeLearner):
+            raise TypeError(f"{type(learner).__name__} cannot be updated. Use RidgeLearner with a number for alpha.")
+        return learner
 
     def measure(self, X: Any) -> FloatArray:
         """Return the predicted measurements H(x) of each row, (n, m)."""

@@ -42,10 +42,13 @@ class Operator(ABC):
     ----------
     n_measurements, n_labels : int
         m and d.
+    capacity : int
+        How many labels it has columns for: d and the reserve.
     """
 
     n_measurements: int
     n_labels: int
+    capacity: int
 
     @abstractmethod
     def compress(self, Y: Any) -> FloatArray:
@@ -72,6 +75,19 @@ class Operator(ABC):
     def kernel(self) -> Any:
         """Return the compiled form of A that the decoders search."""
 
+    @abstractmethod
+    def _first_columns(self, n_labels: int) -> Operator:
+        """Return the same matrix with other numbers of columns in use."""
+
+    def for_labels(self, n_labels: int) -> Operator:
+        """Return the same matrix for more or fewer labels; the columns that both have are the same."""
+        if n_labels > self.capacity:
+            raise ValueError(
+                f"The compressor has columns for {self.capacity} labels, and {n_labels} are needed. "
+                "Fit again with a larger reserve, such as HadamardCompressor(reserve=1000)."
+            )
+        return self._first_columns(n_labels)
+
     def _check_labels(self, Y: Any) -> CSR:
         Y = sp.csr_array(Y if sp.issparse(Y) else check_array(Y, dtype=np.float32, ensure_min_samples=0))
         if Y.shape[1] != self.n_labels:
@@ -88,9 +104,14 @@ class Operator(ABC):
 class DenseOperator(Operator):
     """A matrix A that is stored, as its columns (d, m) in float32."""
 
-    def __init__(self, columns: FloatArray) -> None:
-        self._columns = np.ascontiguousarray(columns, dtype=np.float32)
-        self.n_labels, self.n_measurements = self._columns.shape
+    def __init__(self, columns: FloatArray, n_labels: int | None = None) -> None:
+        self._stored = np.ascontiguousarray(columns, dtype=np.float32)
+        self.capacity, self.n_measurements = self._stored.shape
+        self.n_labels = self.capacity if n_labels is None else n_labels
+        self._columns = self._stored[: self.n_labels]
+
+    def _first_columns(self, n_labels: int) -> DenseOperator:
+        return DenseOperator(self._stored, n_labels)
 
     def compress(self, Y: Any) -> FloatArray:
         return np.asarray(self._check_labels(Y) @ self._columns, dtype=np.float32)
@@ -134,6 +155,8 @@ class Compressor(BaseEstimator, ABC):
     k : float, optional
         The sparsity that "auto" plans for. By default the mean number of labels of a row of the Y seen by ``fit``,
         or 5 where ``fit`` is given only a number of labels.
+    reserve : int
+        For how many labels beyond those of ``fit`` to keep columns, so that new labels can be learned later.
     random_state : int, RandomState or None
         Seed of the random matrix.
 
@@ -143,9 +166,17 @@ class Compressor(BaseEstimator, ABC):
         The matrix A.
     """
 
-    def __init__(self, n_measurements: int | str = "auto", *, k: float | None = None, random_state: Any = None) -> None:
+    def __init__(
+        self,
+        n_measurements: int | str = "auto",
+        *,
+        k: float | None = None,
+        reserve: int = 0,
+        random_state: Any = None,
+    ) -> None:
         self.n_measurements = n_measurements
         self.k = k
+        self.reserve = reserve
         self.random_state = random_state
 
     def fit(self, labels: Any, y: Any = None) -> Compressor:
@@ -162,7 +193,8 @@ class Compressor(BaseEstimator, ABC):
         if self.k is not None:
             k = self.k
         self.n_features_in_ = n_labels
-        self.operator_ = self._make_operator(n_labels, k, check_random_state(self.random_state))
+        capacity = n_labels + check_count(self.reserve, "reserve", low=0)
+        self.operator_ = self._make_operator(capacity, k, check_random_state(self.random_state)).for_labels(n_labels)
         return self
 
     def __sklearn_tags__(self) -> Any:

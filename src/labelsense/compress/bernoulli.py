@@ -14,7 +14,7 @@ class BernoulliCompressor(Compressor):
 
     Parameters
     ----------
-    n_measurements, k, random_state
+    n_measurements, k, reserve, random_state
         See :class:`~labelsense.compress.base.Compressor`.
 
     Examples

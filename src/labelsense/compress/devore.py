@@ -23,7 +23,7 @@ class DeVoreCompressor(Compressor):
     n_measurements : int or "auto"
         The square of a prime. "auto" takes the smallest that is at least :func:`~labelsense.compress.base.\
 auto_measurements`.
-    k, random_state
+    k, reserve, random_state
         See :class:`~labelsense.compress.base.Compressor`; there is nothing random here.
 
     Examples

@@ -15,7 +15,7 @@ class GaussianCompressor(Compressor):
 
     Parameters
     ----------
-    n_measurements, k, random_state
+    n_measurements, k, reserve, random_state
         See :class:`~labelsense.compress.base.Compressor`.
 
     Examples

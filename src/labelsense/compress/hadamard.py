@@ -23,11 +23,14 @@ class HadamardOperator(Operator):
     columns i and j depends on ``i ^ j`` only.
     """
 
-    def __init__(self, rows: IntArray, n_labels: int) -> None:
+    def __init__(self, rows: IntArray, order: int, n_labels: int) -> None:
         self.rows = np.sort(np.asarray(rows, dtype=np.int64))
+        self.order = self.capacity = order
         self.n_labels = n_labels
         self.n_measurements = len(self.rows)
-        self.order = hadamard_order(n_labels)
+
+    def _first_columns(self, n_labels: int) -> HadamardOperator:
+        return HadamardOperator(self.rows, self.order, n_labels)
 
     def compress(self, Y: Any) -> FloatArray:
         Y = self._check_labels(Y)
@@ -52,9 +55,9 @@ class HadamardOperator(Operator):
         return np.ones(self.n_labels, np.float32)
 
     def coherence(self) -> float:
-        # a_i' a_j = g[i ^ j]. With D/2 < d, every number from 1 to D-1 is i ^ j for two real columns: x itself and 0
-        # if x < d, else D/2 and x - D/2.
-        g = np.empty(self.order, np.float32)
+        # a_i' a_j = g[i ^ j]. With P the least power of two >= d, i ^ j of two real columns takes just the values
+        # from 1 to P - 1: x is x ^ 0 if x < d, and else P/2 ^ (x - P/2).
+        g = np.empty(hadamard_order(self.n_labels), np.float32)
         self._kernel.gram_vector(g)
         return float(np.abs(g[1:]).max(initial=0))
 
@@ -66,7 +69,7 @@ class HadamardOperator(Operator):
         return _kernels.Hadamard(self.rows, self.order, self.n_labels)
 
     def __reduce__(self) -> Any:
-        return HadamardOperator, (self.rows, self.n_labels)
+        return HadamardOperator, (self.rows, self.order, self.n_labels)
 
 
 def hadamard_order(n_labels: int) -> int:
@@ -78,11 +81,12 @@ class HadamardCompressor(Compressor):
     """Random rows of the Hadamard matrix, never stored: for any number of labels up to 2^24.
 
     Use it by default. It decodes fastest, costs no memory, and the paper found it uniformly better than Gaussian
-    matrices. With m = D its columns are orthonormal and the method is one-against-all.
+    matrices. With m = D its columns are orthonormal and the method is one-against-all. Columns up to the next
+    power of two are there for new labels without asking.
 
     Parameters
     ----------
-    n_measurements, k, random_state
+    n_measurements, k, reserve, random_state
         See :class:`~labelsense.compress.base.Compressor`.
 
     Examples
@@ -98,4 +102,4 @@ class HadamardCompressor(Compressor):
             raise ValueError(f"At most 2^24 = {MAX_LABELS} labels are supported. Got {n_labels}. Drop the rarest ones.")
         order = hadamard_order(n_labels)
         m = self._count_measurements(n_labels, k, order, f"the order of the Hadamard matrix for {n_labels} labels")
-        return HadamardOperator(sample_without_replacement(order, m, random_state=random_state), n_labels)
+        return HadamardOperator(sample_without_replacement(order, m, random_state=random_state), order, n_labels)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from labelsense._typing import as_dense
 from labelsense.regress import lapack
 from labelsense.regress.primal import leave_one_out, mean_square, positive_eigenpairs
 from labelsense.regress.problem import Problem
@@ -32,6 +33,7 @@ class DualSystem:
         self.K, self.Z, self.own_weight = K, Z, own_weight
         self._consume = consume
         self._alpha: float | None = None
+        self._positive = False
 
     def solve(self, alpha: float) -> Any:
         """Return U, (n, m)."""
@@ -89,16 +91,13 @@ class DualSolver:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        K = problem.X.outer_gram()
-        if len(K) <= SMALL:
-            dense = problem.X.X.toarray() if problem.X.sparse else problem.X.X
-            K = dense.astype(np.float64) @ dense.T.astype(np.float64)
+        X = problem.X.X
+        if X.shape[0] <= SMALL:  # in double, which costs nothing here
+            dense = as_dense(X).astype(np.float64)
+            K, shift = dense @ dense.T, dense @ problem.x_mean
+        else:
+            K, shift = problem.X.outer_gram(), np.asarray(X @ problem.x_mean).ravel()
         if problem.x_mean.any():
-            shift = (
-                problem.X.times(problem.x_mean[:, None].astype(np.float32)).ravel()
-                if len(K) > SMALL
-                else (np.asarray(problem.X.X @ problem.x_mean).ravel())
-            )
             K -= (np.outer(shift, problem.s) + np.outer(problem.s, shift)).astype(K.dtype)
             K += (np.outer(problem.s, problem.s) * (problem.x_mean @ problem.x_mean)).astype(K.dtype)
         self.system = DualSystem(K, problem.centred_targets().astype(K.dtype), problem.own_weight())

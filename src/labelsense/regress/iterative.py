@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from labelsense import _kernels
 from labelsense._blocks import map_rows
+from labelsense._typing import as_dense
+from labelsense.regress.design import Design
 from labelsense.regress.problem import Problem
 
 HELD_OUT = 0.1  # of the rows, for the choice of alpha
@@ -28,6 +31,7 @@ class ConjugateGradientSolver:
     def __init__(self, problem: Problem, tol: float, max_iter: int, seed: int) -> None:
         self.problem, self.tol, self.max_iter = problem, tol, max_iter
         self._right: Any = None
+        self._last: Any = None
         self._seed = seed
 
     def solve(self, alpha: float, start: Any = None) -> Any:
@@ -41,13 +45,11 @@ class ConjugateGradientSolver:
         """Return the mean squared error on held-out rows of a model that did not see them.
 
         There is no closed form without a factorisation. ``rows`` is not used: a tenth of the rows, the same for
-        every alpha, is held out once, and a sample of the targets is predicted.
+        every alpha, is held out once, and a sample of the targets is predicted, starting from the last solution.
         """
-        train, test, targets = self._split()
-        solver: ConjugateGradientSolver = train
-        W = solver.solve(alpha, getattr(self, "_last", None))
-        self._last = W
-        errors = test.times(W) + train.problem.intercept(W).astype(np.float32) - targets
+        train, test, targets = self._split
+        self._last = train.solve(alpha, self._last)
+        errors = test.times(self._last) + train.problem.intercept(self._last).astype(np.float32) - targets
         return float((errors.astype(np.float64) ** 2).mean())
 
     def out_of_sample(self, alpha: float) -> Any:
@@ -63,26 +65,21 @@ class ConjugateGradientSolver:
             H[out] = problem.X.rows(np.flatnonzero(out)).times(W) + part.problem.intercept(W).astype(np.float32)
         return H - np.outer(problem.s, problem.z_mean).astype(np.float32)
 
-    def _split(self) -> Any:
-        if not hasattr(self, "_parts"):
-            n = self.problem.X.shape[0]
-            random = np.random.RandomState(self._seed)
-            order = random.permutation(n)
-            out = np.sort(order[: max(1, int(HELD_OUT * n))])
-            some = np.sort(random.permutation(self.problem.n_targets)[:HELD_OUT_TARGETS])
-            kept = np.sort(order[len(out) :])
-            self._parts = self._part(kept, some), self.problem.X.rows(out), _dense(self.problem.Z[out][:, some])
-        return self._parts
+    @cached_property
+    def _split(self) -> tuple[ConjugateGradientSolver, Design, Any]:
+        n = self.problem.X.shape[0]
+        random = np.random.RandomState(self._seed)
+        order = random.permutation(n)
+        out, kept = np.split(order, [max(1, int(HELD_OUT * n))])
+        some = np.sort(random.permutation(self.problem.n_targets)[:HELD_OUT_TARGETS])
+        train = self._part(np.sort(kept), some)
+        return train, self.problem.X.rows(out), as_dense(self.problem.Z[out][:, some])
 
     def _part(self, rows: Any, columns: Any) -> ConjugateGradientSolver:
         whole = self.problem
-        Z = _dense(whole.Z[rows][:, columns])
+        Z = as_dense(whole.Z[rows][:, columns])
         part = Problem.build(whole.X.X[rows], Z, bool(np.isfinite(whole.total)))
         return ConjugateGradientSolver(part, self.tol, self.max_iter, self._seed)
-
-
-def _dense(Z: Any) -> Any:
-    return Z.toarray() if hasattr(Z, "toarray") else Z
 
 
 def conjugate_gradients(problem: Problem, right: Any, alpha: float, start: Any, tol: float, max_iter: int) -> Any:
@@ -140,9 +137,7 @@ def _apply(problem: Problem, P: Any, alpha: float) -> tuple[Any, Any]:
 
 def _diagonal(problem: Problem) -> Any:
     X = problem.X.X
-    squares = (
-        np.asarray(X.multiply(X).sum(axis=0)).ravel() if problem.X.sparse else (X.astype(np.float64) ** 2).sum(axis=0)
-    )
+    squares = np.asarray((X.multiply(X) if problem.X.sparse else X**2).sum(axis=0), np.float64).ravel()
     if np.isfinite(problem.total):
         squares = squares - problem.total * problem.x_mean**2
     return squares

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labelsense._blocks import row_blocks
-from labelsense._typing import FloatArray
+from labelsense._typing import FloatArray, as_dense
 from labelsense._validation import check_choice, check_real
 from labelsense.regress.base import Learner, as_columns
 from labelsense.regress.design import Design
@@ -89,9 +89,7 @@ class KernelRidgeLearner(Learner):
             self, X, y, accept_sparse="csr", multi_output=True, y_numeric=True, dtype=[np.float64, np.float32]
         )
         Z, self._flat = as_columns(Z)
-        if hasattr(Z, "toarray"):
-            Z = Z.toarray()
-        Z = np.ascontiguousarray(Z, np.float32)
+        Z = np.ascontiguousarray(as_dense(Z), np.float32)
         refuse_beyond_memory(X.shape[0], Z.shape[1])
         self._design = Design(X)
         self._choose(self._design, Z)
@@ -125,7 +123,7 @@ class KernelRidgeLearner(Learner):
         rows = check_random_state(self.random_state).permutation(len(Z))[:LOO_ROWS]
         sample, targets = design.rows(np.sort(rows)), Z[np.sort(rows)]
         self.alpha_errors_: dict[Any, float] = {}
-        gammas = [g / mean_square for g in GAMMAS] if self.kernel == "rbf" else [None]
+        gammas: list[Any] = [g / mean_square for g in GAMMAS] if self.kernel == "rbf" else [None]
         best = descend(lambda i: self._choose_alpha(sample, targets, gammas[i])[0], len(gammas))
         self.alpha_ = self._choose_alpha(sample, targets, gammas[best])[1]
         if gammas[best] is not None:

@@ -13,7 +13,7 @@ from labelsense._validation import check_count, check_real
 
 
 class Kernel(BaseEstimator, ABC):
-    """k(x, x') as a function of x'x and of the squared lengths. Kernels can be added: ``RBFKernel() + CosineKernel()``."""
+    """k(x, x') as a function of the inner product and the squared lengths. ``RBFKernel() + CosineKernel()`` adds."""
 
     @abstractmethod
     def evaluate(self, inner: FloatArray, squares: Any, other_squares: Any) -> FloatArray:

@@ -25,6 +25,7 @@ class PrimalSolver:
         self.right = problem.right_hand_side()
         self._set_precision(np.float64 if problem.X.shape[1] <= SMALL else np.float32)
         self._alpha: float | None = None
+        self._positive = False
 
     def solve(self, alpha: float) -> Any:
         """Return W, (p, m)."""
@@ -117,6 +118,22 @@ class PrimalSolver:
 
     def _eigen(self, alpha: float) -> tuple[Any, Any]:
         return positive_eigenpairs(self._gram, alpha)
+
+
+def solve_positive(gram: Any, right: Any, alpha: float) -> Any:
+    """Return (gram + alpha I)^-1 right in double, or the solution of least norm; right may be overwritten."""
+    factor = gram.copy()
+    factor[np.diag_indices_from(factor)] += alpha
+    norm = lapack.largest_eigenvalue(gram) + alpha
+    try:
+        lapack.cholesky(factor)
+        if lapack.reciprocal_condition(factor, norm) > USELESS[factor.dtype]:
+            lapack.solve(factor, right)
+            return right
+    except lapack.NotPositiveDefiniteError:
+        pass
+    values, vectors = positive_eigenpairs(gram, alpha)
+    return vectors @ ((vectors.T @ right) / values[:, None])
 
 
 def positive_eigenpairs(gram: Any, alpha: float) -> tuple[Any, Any]:

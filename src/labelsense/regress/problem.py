@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from labelsense._typing import as_dense
 from labelsense.regress.design import Design
 
 
@@ -15,8 +16,8 @@ from labelsense.regress.design import Design
 class Problem:
     """min sum_i w_i ||z_i - W'x_i - b||^2 + alpha ||W||^2.
 
-    With s = sqrt(w), the centred rows are ``X - s x_mean'`` and ``Z - s z_mean'``, where X and Z have been multiplied by
-    s row by row. Without an intercept the means are zero and ``total`` is infinite.
+    With s = sqrt(w), the centred rows are ``X - s x_mean'`` and ``Z - s z_mean'``, where the rows of X and Z have been
+    multiplied by s. Without an intercept the means are zero and ``total`` is infinite.
     """
 
     X: Design
@@ -57,13 +58,11 @@ class Problem:
 
     def centred_rows(self, rows: Any) -> Any:
         """Return some centred rows of X, dense."""
-        X = self.X.X[rows]
-        return (X.toarray() if self.X.sparse else X) - np.outer(self.s[rows], self.x_mean).astype(np.float32)
+        return as_dense(self.X.X[rows]) - np.outer(self.s[rows], self.x_mean).astype(np.float32)
 
     def centred_targets(self, rows: Any = slice(None)) -> Any:
         """Return some centred rows of Z, dense."""
-        Z = self.Z[rows]
-        return (Z.toarray() if sp.issparse(Z) else Z) - np.outer(self.s[rows], self.z_mean).astype(np.float32)
+        return as_dense(self.Z[rows]) - np.outer(self.s[rows], self.z_mean).astype(np.float32)
 
     def right_hand_side(self) -> Any:
         """Return the centred X'Z, (p, m), in double."""

@@ -16,6 +16,7 @@ from labelsense._validation import check_choice, check_count, check_real
 from labelsense.regress.base import Learner, as_columns
 from labelsense.regress.dual import DualSolver
 from labelsense.regress.iterative import ConjugateGradientSolver
+from labelsense.regress.moments import Moments
 from labelsense.regress.primal import PrimalSolver
 from labelsense.regress.problem import Problem
 
@@ -155,7 +156,9 @@ class RidgeLearner(Learner):
         problem = Problem.build(X, Z, self.fit_intercept, sample_weight)
         solver = self._make_solver(problem)
         self.alpha_ = self._choose_alpha(solver, problem) if self.alpha == "loo" else float(self.alpha)
-        self._store(problem, solver.solve(self.alpha_))
+        W = solver.solve(self.alpha_)
+        self._solution = W.astype(np.float32), problem.intercept(W).astype(np.float32)
+        self._moments = self._start_moments(X, Z, sample_weight) if self.updatable else None
         self.n_iter_ = solver.n_iter if self.solver_ == "cg" else 1
         if self.out_of_sample:
             H = solver.out_of_sample(self.alpha_) + np.outer(problem.s, problem.z_mean)
@@ -169,9 +172,85 @@ class RidgeLearner(Learner):
         H += self.intercept_
         return self._shape_like_fit(H)
 
-    def _store(self, problem: Problem, W: Any) -> None:
-        self.coef_ = np.ascontiguousarray(W, dtype=np.float32)
-        self.intercept_ = problem.intercept(W).astype(np.float32)
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> RidgeLearner:
+        """Learn from more rows, exactly: the model equals one fit on all rows seen. The cost does not grow with them.
+
+        What is kept are X'X and X'Z, in double. Needs a number for ``alpha``, or a ``fit`` that has chosen one.
+        """
+        return self._update(X, y, sample_weight, 1)
+
+    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> RidgeLearner:
+        """Take back what was learned from rows: the exact inverse of ``partial_fit`` on them."""
+        check_is_fitted(self)
+        return self._update(X, y, sample_weight, -1)
+
+    _moments: Moments | None
+    _solution: tuple[FloatArray, FloatArray] | None
+
+    @property
+    def coef_(self) -> FloatArray:
+        """The weights W, (p, m)."""
+        return self._solved()[0]
+
+    @property
+    def intercept_(self) -> FloatArray:
+        """The constants b, (m,)."""
+        return self._solved()[1]
+
+    def _solved(self) -> tuple[FloatArray, FloatArray]:
+        check_is_fitted(self)
+        if self._solution is None:  # rows have come or gone since the last time
+            assert self._moments is not None
+            W, b = self._moments.solve(self.alpha_, self.fit_intercept)
+            self._solution = W.astype(np.float32), b.astype(np.float32)
+        return self._solution
+
+    def _update(self, X: Any, y: Any, sample_weight: Any, sign: int) -> RidgeLearner:
+        first = "alpha_" not in vars(self)
+        if first and self.alpha == "loo":
+            raise ValueError(
+                "alpha must be a number for partial_fit, or chosen by a fit with updatable=True. Got 'loo'."
+            )
+        X, Z = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            multi_output=True,
+            y_numeric=True,
+            dtype=[np.float64, np.float32],
+            reset=first,
+        )
+        Z, flat = as_columns(Z)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        if first:
+            self._flat, self.solver_, self.n_iter_ = flat, "primal", 1
+            self.alpha_ = check_real(self.alpha, "alpha", low=0, remedy="0 is plain least squares.")
+            self._moments = self._start_moments(X, Z, sample_weight)
+        else:
+            moments = self._kept_moments(Z)
+            moments.add(X, Z, sample_weight, sign)
+            if moments.total < 0.5:
+                raise ValueError("forget has taken out more rows than were learned. Start again with fit.")
+        self._solution = None
+        return self
+
+    def _kept_moments(self, Z: Any) -> Moments:
+        if self._moments is None:
+            raise ValueError(
+                "This model was fitted without updatable=True and has kept nothing to go on from. "
+                "Fit it with RidgeLearner(updatable=True), or start with partial_fit."
+            )
+        if Z.shape[1] != self._moments.right.shape[1]:
+            raise ValueError(f"y must have {self._moments.right.shape[1]} targets, as before. Got {Z.shape[1]}.")
+        return self._moments
+
+    @staticmethod
+    def _start_moments(X: Any, Z: Any, sample_weight: Any) -> Moments:
+        moments = Moments(X.shape[1], Z.shape[1])
+        moments.add(X, Z, sample_weight, 1)
+        return moments
 
     def _choose_solver(self, X: Any, n_targets: int) -> str:
         words = {"auto": None, **{solver: solver for solver in SOLVERS}}

@@ -1,0 +1,61 @@
+"""The scaling of word counts that linear models need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.preprocessing import normalize
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from labelsense._typing import CSR
+
+
+class LogTfidfTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Counts to log(1 + count) * idf, with rows of unit length.
+
+    Put it before the classifier in a ``Pipeline`` when X holds counts: without it, long rows and common words decide
+    everything. idf_j = 1 + log((1 + n) / (1 + rows that have feature j)), so no feature is lost. It differs from
+    scikit-learn's ``TfidfTransformer(sublinear_tf=True)`` in the logarithm, which here is log(1 + count).
+
+    Attributes
+    ----------
+    idf_ : array (p,)
+
+    Examples
+    --------
+    >>> from labelsense import LogTfidfTransformer
+    >>> LogTfidfTransformer().fit_transform([[3, 0], [1, 1]]).toarray().round(2)
+    array([[1.  , 0.  ],
+           [0.58, 0.81]], dtype=float32)
+    """
+
+    def fit(self, X: Any, y: Any = None) -> LogTfidfTransformer:
+        """Count in how many rows each feature occurs."""
+        X = self._check(X, reset=True)
+        rows_with = np.bincount(X.indices[X.data != 0], minlength=X.shape[1])
+        self.idf_ = (1 + np.log((1 + X.shape[0]) / (1 + rows_with))).astype(np.float32)
+        return self
+
+    def transform(self, X: Any) -> CSR:
+        """Return the scaled rows, sparse, in float32."""
+        check_is_fitted(self)
+        X = self._check(X, reset=False).log1p() @ sp.diags_array(self.idf_)
+        return normalize(sp.csr_array(X), copy=False)
+
+    def _check(self, X: Any, reset: bool) -> CSR:
+        X = sp.csr_array(validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=reset))
+        if X.nnz and X.data.min() < 0:
+            raise ValueError(
+                f"Negative values in data passed to LogTfidfTransformer: X must hold counts. Got {X.data.min():g}."
+            )
+        return X
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
