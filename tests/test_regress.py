@@ -321,10 +321,35 @@ class TestKernelRidge:
         )
         np.testing.assert_allclose(sparse, dense, atol=1e-4)
 
-    def test_too_many_rows_are_refused_before_anything_is_allocated(self, monkeypatch):
-        monkeypatch.setattr("labelsense.regress.kernel_ridge.available_memory", lambda: 1e4)
+    @pytest.mark.parametrize("max_memory", [0, 2e-5, 7e-5])  # nothing kept, some strips, most strips; whole: 9e-5
+    @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+    def test_beyond_memory_equals_the_factorisation(self, max_memory, form, monkeypatch):
+        monkeypatch.setattr("labelsense.regress.kernel_blocks.STRIP_ROWS", 32)
+        monkeypatch.setattr("labelsense.regress.kernel_blocks.LANDMARKS", 40)
+        X, Z = problem(150, 8, 4)
+        whole = KernelRidgeLearner(RBFKernel(0.5), 0.1).fit(form(X), Z)
+        strips = KernelRidgeLearner(RBFKernel(0.5), 0.1, max_memory=max_memory, tol=1e-5, random_state=0).fit(
+            form(X), Z
+        )
+        assert whole.n_iter_ == 1
+        assert strips.n_iter_ > 1
+        np.testing.assert_allclose(strips.predict(X), whole.predict(X), atol=1e-3)
+
+    def test_too_few_steps_are_reported(self):
+        X, Z = problem(150, 8, 4)
+        with pytest.warns(ConvergenceWarning, match="did not reach tol=1e-06 in max_iter=1 steps"):
+            KernelRidgeLearner(alpha=1e-3, max_memory=0, tol=1e-6, max_iter=1).fit(X, Z)
+
+    def test_what_cannot_fit_is_refused_before_anything_is_allocated(self, monkeypatch):
         X, Z = problem()
-        with pytest.raises(MemoryError, match="needs 0.0 GB for 60 rows .4 n.2 bytes.*Use fewer rows, or RidgeLearner"):
+        with pytest.raises(
+            MemoryError, match="for out-of-sample predictions of 60 rows.*Use fewer rows, or RidgeLearner"
+        ):
+            KernelRidgeLearner(out_of_sample=True, max_memory=1e-6).fit(X, Z)
+        monkeypatch.setattr("labelsense.regress.kernel_ridge.available_memory", lambda: 1e4)
+        with pytest.raises(
+            MemoryError, match="for 60 rows and 5 targets, even without the kernel matrix.*RidgeLearner"
+        ):
             KernelRidgeLearner().fit(X, Z)
 
     def test_bad_parameters(self):

@@ -14,27 +14,34 @@ struct SparseRows {  // CSR, column numbers ascending within a row
     const float* data;
 };
 
-// C = X B for the rows [begin, end) of X and dense B (p, m): a strip of 64 columns of one row of C at a time, in registers.
+// As many strips of `lanes` columns as fit of one row of C = X B, each in registers; returns the first column that is left.
+template <int lanes>
+int64_t strips(const SparseRows& X, int64_t i, const float* B, int64_t m, int64_t first, float* c) {
+    constexpr int STRIP = lanes / LANES;
+    for (; first + lanes <= m; first += lanes) {
+        f8 sum[STRIP] = {};
+        for (int64_t e = X.indptr[i]; e < X.indptr[i + 1]; ++e) {
+            const float* b = B + X.indices[e] * m + first;
+#pragma GCC unroll 8
+            for (int q = 0; q < STRIP; ++q) sum[q] += load(b + q * LANES) * X.data[e];
+        }
+#pragma GCC unroll 8
+        for (int q = 0; q < STRIP; ++q) store(c + first + q * LANES, sum[q]);
+    }
+    return first;
+}
+
+// C = X B for the rows [begin, end) of X and dense B (p, m).
 inline void times_dense(const SparseRows& X, int64_t begin, int64_t end, const float* B, int64_t m, float* C) {
-    constexpr int STRIP = 8;
     for (int64_t i = begin; i < end; ++i) {
         float* c = C + i * m;
-        int64_t first = 0;
-        for (; first + STRIP * LANES <= m; first += STRIP * LANES) {
-            f8 sum[STRIP] = {};
-            for (int64_t e = X.indptr[i]; e < X.indptr[i + 1]; ++e) {
-                const float* b = B + X.indices[e] * m + first;
-#pragma GCC unroll 8
-                for (int q = 0; q < STRIP; ++q) sum[q] += load(b + q * LANES) * X.data[e];
-            }
-#pragma GCC unroll 8
-            for (int q = 0; q < STRIP; ++q) store(c + first + q * LANES, sum[q]);
-        }
-        if (first == m) continue;
-        std::fill(c + first, c + m, 0.0f);
-        for (int64_t e = X.indptr[i]; e < X.indptr[i + 1]; ++e) {
-            const float* b = B + X.indices[e] * m;
-            for (int64_t j = first; j < m; ++j) c[j] += X.data[e] * b[j];
+        int64_t first = strips<64>(X, i, B, m, 0, c);
+        first = strips<32>(X, i, B, m, first, c);
+        first = strips<8>(X, i, B, m, first, c);
+        for (int64_t j = first; j < m; ++j) {
+            float sum = 0;
+            for (int64_t e = X.indptr[i]; e < X.indptr[i + 1]; ++e) sum += X.data[e] * B[X.indices[e] * m + j];
+            c[j] = sum;
         }
     }
 }

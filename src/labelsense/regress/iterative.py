@@ -16,7 +16,8 @@ from labelsense.regress.design import Design
 from labelsense.regress.problem import Problem
 
 HELD_OUT = 0.1  # of the rows, for the choice of alpha
-HELD_OUT_TARGETS = 48
+HELD_OUT_TARGETS = 24  # targets that stand for all in the choice of alpha
+HELD_OUT_TOL = 0.03  # and how closely their systems are solved
 FOLDS = 5
 PASS_ROWS = 2048  # rows of a block that one thread passes over
 
@@ -60,7 +61,7 @@ class ConjugateGradientSolver:
         H = np.empty((n, problem.n_targets), np.float32)
         for f in range(min(FOLDS, n)):
             out = fold == f
-            part = self._part(np.flatnonzero(~out), slice(None))
+            part = self._part(np.flatnonzero(~out), slice(None), self.tol)
             W = part.solve(alpha)
             H[out] = problem.X.rows(np.flatnonzero(out)).times(W) + part.problem.intercept(W).astype(np.float32)
         return H - np.outer(problem.s, problem.z_mean).astype(np.float32)
@@ -72,14 +73,14 @@ class ConjugateGradientSolver:
         order = random.permutation(n)
         out, kept = np.split(order, [max(1, int(HELD_OUT * n))])
         some = np.sort(random.permutation(self.problem.n_targets)[:HELD_OUT_TARGETS])
-        train = self._part(np.sort(kept), some)
+        train = self._part(np.sort(kept), some, max(self.tol, HELD_OUT_TOL))
         return train, self.problem.X.rows(out), as_dense(self.problem.Z[out][:, some])
 
-    def _part(self, rows: Any, columns: Any) -> ConjugateGradientSolver:
+    def _part(self, rows: Any, columns: Any, tol: float) -> ConjugateGradientSolver:
         whole = self.problem
         Z = as_dense(whole.Z[rows][:, columns])
         part = Problem.build(whole.X.X[rows], Z, bool(np.isfinite(whole.total)))
-        return ConjugateGradientSolver(part, self.tol, self.max_iter, self._seed)
+        return ConjugateGradientSolver(part, tol, self.max_iter, self._seed)
 
 
 def conjugate_gradients(problem: Problem, right: Any, alpha: float, start: Any, tol: float, max_iter: int) -> Any:
@@ -125,7 +126,7 @@ def _apply(problem: Problem, P: Any, alpha: float) -> tuple[Any, Any]:
     H = problem.fitted(P)
     Q = np.ascontiguousarray(problem.X.transposed_times(H), dtype=np.float32)
     mean = problem.x_mean.astype(np.float32)
-    shift = (problem.s @ H if problem.x_mean.any() else np.zeros(P.shape[1])).astype(np.float32)
+    shift = problem.s.astype(np.float32) @ H if problem.x_mean.any() else np.zeros(P.shape[1], np.float32)
 
     def finish(rows: slice) -> Any:
         curvature = np.zeros(P.shape[1])

@@ -13,16 +13,24 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labelsense._blocks import row_blocks
 from labelsense._typing import FloatArray, as_dense
-from labelsense._validation import check_choice, check_real
+from labelsense._validation import check_choice, check_count, check_real
 from labelsense.regress.base import Learner, as_columns
 from labelsense.regress.design import Design
 from labelsense.regress.dual import DualSystem
-from labelsense.regress.kernels import KERNELS, Kernel, RBFKernel
+from labelsense.regress.kernel_blocks import LANDMARKS, KernelStrips, solve_by_strips
+from labelsense.regress.kernels import (
+    KERNEL_ROWS,
+    KERNELS,
+    Kernel,
+    RBFKernel,
+    cross_kernel,
+    kernel_matrix,
+    squared_lengths,
+)
 from labelsense.regress.ridge import descend
 
 logger = logging.getLogger("labelsense")
 
-KERNEL_ROWS = 1024  # rows of a block of the kernel matrix
 LOO_ROWS = 4000  # rows on which alpha and gamma are chosen: a Cholesky factor of them costs little
 GAMMAS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
@@ -40,8 +48,14 @@ class KernelRidgeLearner(Learner):
     alpha : float or "loo"
         The penalty. "loo" chooses it by the leave-one-out error in closed form, on at most 4,000 rows; for an RBF
         kernel given as the word "rbf", its width too.
+    max_memory : float, optional
+        Gigabytes that the kernel matrix may take; by default what is available. If its 4 n^2 bytes do not fit, the
+        system is solved by conjugate gradients: half of them hold the lower triangle, and what does not fit there is
+        computed again at each step. Slower, but as accurate as ``tol``.
+    tol, max_iter : float, int
+        For conjugate gradients: the residual, relative to the right-hand side, at which to stop; the most steps.
     out_of_sample : bool
-        Whether ``fit`` also computes ``out_of_sample_``, for about twice the time.
+        Whether ``fit`` also computes ``out_of_sample_``, for about twice the time. Needs the whole kernel matrix.
     random_state : int, RandomState or None
         Seed for the rows on which "loo" chooses.
     verbose : int
@@ -50,6 +64,8 @@ class KernelRidgeLearner(Learner):
     Attributes
     ----------
     dual_coef_ : array (n, m)
+    n_iter_ : int
+        The steps of conjugate gradients; 1 for the factorisation.
     kernel_ : Kernel
         The kernel in use.
     alpha_ : float
@@ -72,12 +88,18 @@ class KernelRidgeLearner(Learner):
         kernel: Kernel | str = "rbf",
         alpha: float | str = 0.3,
         *,
+        max_memory: float | None = None,
+        tol: float = 1e-2,
+        max_iter: int = 100,
         out_of_sample: bool = False,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.kernel = kernel
         self.alpha = alpha
+        self.max_memory = max_memory
+        self.tol = tol
+        self.max_iter = max_iter
         self.out_of_sample = out_of_sample
         self.random_state = random_state
         self.verbose = verbose
@@ -90,9 +112,17 @@ class KernelRidgeLearner(Learner):
         )
         Z, self._flat = as_columns(Z)
         Z = np.ascontiguousarray(as_dense(Z), np.float32)
-        refuse_beyond_memory(X.shape[0], Z.shape[1])
+        budget = self._memory_for_kernel(*Z.shape)
         self._design = Design(X)
         self._choose(self._design, Z)
+        self.n_iter_ = 1
+        if 4 * len(Z) ** 2 > budget:
+            self._log("kernel ridge: %d rows by conjugate gradients, %.1f GB of the kernel kept", len(Z), budget / 1e9)
+            strips = KernelStrips(self.kernel_, self._design, budget)
+            random = check_random_state(self.random_state)
+            tol, max_iter = check_real(self.tol, "tol", low=1e-6, high=1), check_count(self.max_iter, "max_iter")
+            self.dual_coef_, self.n_iter_ = solve_by_strips(strips, Z, self.alpha_, tol, max_iter, random)
+            return self
         self._log("kernel ridge: a %d x %d kernel matrix", len(Z), len(Z))
         system = DualSystem(kernel_matrix(self.kernel_, self._design), Z, np.zeros(len(Z)), consume=True)
         self.dual_coef_ = system.solve(self.alpha_).astype(np.float32)
@@ -109,11 +139,27 @@ class KernelRidgeLearner(Learner):
         ]
         return self._shape_like_fit(np.concatenate(parts))
 
+    def _memory_for_kernel(self, n: int, m: int) -> float:
+        """Return how many bytes the kernel matrix may take; refuse what cannot be done before allocating anything."""
+        available = available_memory() - 4.0 * n * (LANDMARKS + 6 * m)
+        budget = available if self.max_memory is None else 1e9 * check_real(self.max_memory, "max_memory", low=0)
+        if available < 0:
+            raise MemoryError(
+                f"KernelRidgeLearner needs {4e-9 * n * (LANDMARKS + 6 * m):.1f} GB for {n} rows and {m} targets, even "
+                f"without the kernel matrix, and {available_memory() / 1e9:.1f} GB are available. Use RidgeLearner."
+            )
+        if self.out_of_sample and 4 * n**2 > budget:
+            raise MemoryError(
+                f"KernelRidgeLearner needs {4e-9 * n**2:.1f} GB for out-of-sample predictions of {n} rows (4 n^2 "
+                f"bytes), and has {budget / 1e9:.1f} GB. Use fewer rows, or RidgeLearner."
+            )
+        return budget
+
     def _choose(self, design: Design, Z: FloatArray) -> None:
         """Set ``kernel_`` and ``alpha_``."""
         kernel = self.kernel if isinstance(self.kernel, Kernel) else check_choice(self.kernel, "kernel", KERNELS)()
         kernel.check()
-        mean_square = max(float(_squares(design).mean()), 1e-12)
+        mean_square = max(float(squared_lengths(design).mean()), 1e-12)
         if self.kernel == "rbf":
             kernel = RBFKernel(1 / mean_square)
         self.kernel_ = clone(kernel)
@@ -159,37 +205,6 @@ class KernelRidgeLearner(Learner):
         tags.input_tags.sparse = True
         tags.target_tags.multi_output = True
         return tags
-
-
-def kernel_matrix(kernel: Kernel, design: Design) -> FloatArray:
-    """Return the kernel matrix of the rows, (n, n). Only its lower triangle is right."""
-    K = design.outer_gram()
-    squares = _squares(design)
-    for rows in row_blocks(len(K), KERNEL_ROWS):
-        block = np.ascontiguousarray(K[rows, : rows.stop])
-        K[rows, : rows.stop] = kernel.evaluate(block, squares[rows], squares[: rows.stop])
-    return K
-
-
-def cross_kernel(kernel: Kernel, left: Design, right: Design) -> FloatArray:
-    """Return the kernel matrix between two sets of rows."""
-    return kernel.evaluate(left.times_rows_of(right), _squares(left), _squares(right))
-
-
-def _squares(design: Design) -> Any:
-    X = design.X
-    return np.asarray(X.multiply(X).sum(axis=1)).ravel() if design.sparse else np.einsum("ij,ij->i", X, X)
-
-
-def refuse_beyond_memory(n: int, m: int) -> None:
-    """Refuse a fit that needs more memory than there is, before anything is allocated."""
-    needed = 4 * n * (n + 3 * m)
-    available = available_memory()
-    if needed > available:
-        raise MemoryError(
-            f"KernelRidgeLearner needs {needed / 1e9:.1f} GB for {n} rows (4 n^2 bytes), and {available / 1e9:.1f} GB "
-            "are available. Use fewer rows, or RidgeLearner."
-        )
 
 
 def available_memory() -> float:

@@ -8,8 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from labelsense._blocks import row_blocks
 from labelsense._typing import FloatArray
 from labelsense._validation import check_count, check_real
+from labelsense.regress.design import Design
+
+KERNEL_ROWS = 1024  # rows of a block of the kernel matrix
 
 
 class Kernel(BaseEstimator, ABC):
@@ -132,3 +136,24 @@ def _terms(kernel: Kernel) -> list[Kernel]:
 
 
 KERNELS = {"rbf": RBFKernel, "polynomial": PolynomialKernel, "cosine": CosineKernel}
+
+
+def kernel_matrix(kernel: Kernel, design: Design) -> FloatArray:
+    """Return the kernel matrix of the rows, (n, n). Only its lower triangle is right."""
+    K = design.outer_gram()
+    squares = squared_lengths(design)
+    for rows in row_blocks(len(K), KERNEL_ROWS):
+        block = np.ascontiguousarray(K[rows, : rows.stop])
+        K[rows, : rows.stop] = kernel.evaluate(block, squares[rows], squares[: rows.stop])
+    return K
+
+
+def cross_kernel(kernel: Kernel, left: Design, right: Design) -> FloatArray:
+    """Return the kernel matrix between two sets of rows."""
+    return kernel.evaluate(left.times_rows_of(right), squared_lengths(left), squared_lengths(right))
+
+
+def squared_lengths(design: Design) -> Any:
+    """Return the squared length of each row."""
+    X = design.X
+    return np.asarray(X.multiply(X).sum(axis=1)).ravel() if design.sparse else np.einsum("ij,ij->i", X, X)

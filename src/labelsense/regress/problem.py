@@ -79,7 +79,7 @@ class Problem:
         """Return the centred, weighted fitted values, (n, m)."""
         H = self.X.times(W)
         if self.x_mean.any():
-            shift = (self.x_mean @ W).astype(np.float32)
+            shift = self.x_mean.astype(np.float32) @ W.astype(np.float32, copy=False)
             H -= shift if self.unweighted else self.s[:, None].astype(np.float32) * shift
         return H
 
