@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 SOURCES := pyproject.toml CMakeLists.txt constraints.txt $(shell find src -type f -not -name '*.pyc')
 PIP := -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint bench bench-learners clean
 
 help:
 	@echo "make demo   train on data, print a table"
 	@echo "make test   run the tests"
 	@echo "make lint   check style and types"
 	@echo "make bench  measure against the alternatives (minutes)"
+	@echo "make bench-learners  measure training against PECOS, omikuji and napkinXC (needs data sets; ten minutes)"
 	@echo "make clean  remove everything that was built"
 
 $(VENV)/.installed: $(SOURCES)
@@ -45,5 +46,15 @@ bench: .venv-bench/.installed
 	.venv-bench/bin/python benchmarks/decoding.py
 	.venv-bench/bin/python benchmarks/million_labels.py
 
+# The peers pin other versions of NumPy: they live in an environment of their own.
+.venv-peers/.installed:
+	@test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
+	@echo "installing the peers ..."
+	@.venv-peers/bin/python $(PIP) install "numpy<2" scipy scikit-learn napkinxc omikuji libpecos
+	@touch $@
+
+bench-learners: .venv-bench/.installed .venv-peers/.installed
+	.venv-bench/bin/python benchmarks/learners.py
+
 clean:
-	rm -rf .venv .venv-bench build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-peers build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
