@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from joblib import effective_n_jobs
 
 Result = TypeVar("Result")
+
+NAME = "labelsense-worker"
 
 
 def row_blocks(n: int, size: int) -> Iterator[slice]:
@@ -21,10 +26,20 @@ def map_rows(function: Callable[[Any], Result], n: int, size: int, n_jobs: int |
     """Return ``function`` of each block of rows, in order. The blocks do not depend on ``n_jobs``."""
     blocks = list(row_blocks(n, size))
     threads = min(effective_n_jobs(n_jobs), len(blocks))
-    if threads <= 1:
+    if threads <= 1 or threading.current_thread().name.startswith(NAME):  # a worker does not wait for workers
         return [function(block) for block in blocks]
-    pool = ThreadPoolExecutor(threads)
+    futures = [_pool(os.getpid(), threads).submit(function, block) for block in blocks]
     try:
-        return list(pool.map(function, blocks))
+        return [future.result() for future in futures]
     finally:
-        pool.shutdown(cancel_futures=True)
+        for future in futures:  # after Ctrl-C, or an error: those that have not begun
+            future.cancel()
+
+
+@lru_cache(maxsize=8)
+def _pool(process: int, threads: int) -> ThreadPoolExecutor:
+    """Return the threads of this process, kept because starting them costs more than many products.
+
+    A fork has none of its parent's threads, hence the first argument.
+    """
+    return ThreadPoolExecutor(threads, thread_name_prefix=NAME)

@@ -18,7 +18,7 @@ from labelsense._typing import FloatArray
 
 DENSE_ROWS = 2048  # rows of a dense block
 COMMON = 0.12  # a feature that this fraction of rows has is multiplied faster by BLAS than entry by entry (measured)
-SPARSE_WORK = 2**24  # multiplications between two looks at Ctrl-C, at least
+SPARSE_WORK = 2**24  # multiplications between two looks at Ctrl-C
 
 
 class Design:
@@ -99,7 +99,7 @@ class Design:
         def multiply(rows: slice) -> None:
             _kernels.times_sparse(*self._arrays, rows.start, rows.stop, *right, C)
 
-        map_rows(multiply, self.shape[0], max(1, SPARSE_WORK // cost), -1)
+        map_rows(multiply, self.shape[0], _block_rows(self.shape[0], cost), -1)
         mine = self.X[:, other._common_features].toarray()
         for rows in row_blocks(len(C), DENSE_ROWS):
             C[rows] += mine[rows] @ common.T
@@ -179,5 +179,10 @@ def _times(arrays: tuple[Any, Any, Any], n: int, B: FloatArray) -> FloatArray:
     def multiply(rows: slice) -> None:
         _kernels.times_dense(*arrays, rows.start, rows.stop, B, C)
 
-    map_rows(multiply, n, max(1, SPARSE_WORK // cost), -1)
+    map_rows(multiply, n, _block_rows(n, cost), -1)
     return C
+
+
+def _block_rows(n: int, cost: int) -> int:
+    """Return how many rows of so many multiplications make a block: short enough for Ctrl-C, at least eight of them."""
+    return max(1, min(SPARSE_WORK // cost, -(-n // 8)))
