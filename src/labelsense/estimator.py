@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from abc import ABC, abstractmethod
 from typing import Any
@@ -15,14 +14,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labelsense._blocks import map_rows, row_blocks
 from labelsense._labels import TopK, Vocabulary, top_k
+from labelsense._progress import report, say, showing
 from labelsense._typing import CSR, FloatArray
 from labelsense._validation import check_choice, check_count, check_same_length, check_some_labels
 from labelsense.compress import COMPRESSORS, Compressor
 from labelsense.metrics import ndcg_at_k
 from labelsense.reconstruct import DECODERS, Decoder
 from labelsense.regress import LEARNERS, Learner, RidgeLearner, SklearnLearner
-
-logger = logging.getLogger("labelsense")
 
 MEASURE_ROWS = 4096  # rows of X that are predicted at a time
 DECODE_NUMBERS = 2**24  # rows times columns of A that a decoder thread handles between two looks at Ctrl-C
@@ -76,9 +74,6 @@ class LabelPredictor(BaseEstimator, ABC):
         check_is_fitted(self)
         return validate_data(self, X, accept_sparse="csr", reset=False, dtype=[np.float64, np.float32])
 
-    def _log(self, message: str, *values: Any) -> None:
-        logger.log(logging.INFO if self.verbose else logging.DEBUG, message, *values)
-
     @property
     def labels_(self) -> list[Any]:
         """The labels, in column order."""
@@ -113,7 +108,7 @@ class CompressedLabelClassifier(LabelPredictor):
     n_jobs : int, optional
         Threads for decoding. The result does not depend on it.
     verbose : int
-        1 logs each step to the logger "labelsense" at level INFO.
+        1 says what is going on, through the logger "labelsense".
 
     Attributes
     ----------
@@ -160,11 +155,12 @@ class CompressedLabelClassifier(LabelPredictor):
         self.compressor_ = self._make_compressor().fit(Y)
         self.decoder_ = self._make_decoder()
         self.decoder_.support_size(self._decoder_state())  # refuse a support that does not fit before any work
-        Z = self.compressor_.operator_.compress(Y)
-        self._log("compressed %d labels to %d measurements in %.1f s", Y.shape[1], Z.shape[1], _since(start))
-        start = time.perf_counter()
-        self.learner_ = self._make_learner().fit(X, Z)
-        self._log("learned %d regressions on %d rows in %.1f s", Z.shape[1], len(Z), _since(start))
+        with showing(self.verbose):
+            Z = self.compressor_.operator_.compress(Y)
+            say("compressed %d labels to %d measurements in %.1f s", Y.shape[1], Z.shape[1], _since(start))
+            start = time.perf_counter()
+            self.learner_ = self._make_learner().fit(X, Z)
+            say("learned %d regressions on %d rows in %.1f s", Z.shape[1], len(Z), _since(start))
         return self
 
     def partial_fit(self, X: Any, Y: Any) -> CompressedLabelClassifier:
@@ -220,6 +216,8 @@ class CompressedLabelClassifier(LabelPredictor):
             def decode(rows: slice, H: FloatArray = H) -> CSR:
                 return self.decoder_.path(state, H[rows], [size])[0]
 
+            with showing(self.verbose):
+                report("decoding", block.start / X.shape[0])
             parts += map_rows(decode, len(H), rows, self.n_jobs)
         return sp.vstack(parts, format="csr")
 

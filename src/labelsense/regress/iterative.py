@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from labelsense import _kernels
 from labelsense._blocks import map_rows
+from labelsense._progress import report
 from labelsense._typing import as_dense
 from labelsense.regress.design import Design
 from labelsense.regress.problem import Problem
@@ -95,6 +96,7 @@ def conjugate_gradients(problem: Problem, right: Any, alpha: float, start: Any, 
     for taken in range(max_iter):
         if (squares <= limit).all():
             return W, max(1, taken)
+        report("conjugate gradients, systems solved", float((squares <= limit).mean()))
         Q, curvature = _apply(problem, P, alpha)
         step = np.divide(rho, curvature, out=np.zeros(m), where=curvature > 0).astype(np.float32)
 

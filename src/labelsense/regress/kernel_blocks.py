@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from labelsense._blocks import row_blocks
+from labelsense._progress import report
 from labelsense._typing import FloatArray
 from labelsense.regress import lapack
 from labelsense.regress.design import Design
@@ -29,6 +30,7 @@ class KernelStrips:
         """Return K P, (n, m)."""
         out = np.zeros_like(P)
         for rows in row_blocks(len(P), STRIP_ROWS):
+            report("product with the kernel", rows.start / len(P))
             strip = self._strip(rows)
             out[rows] += strip @ P[: rows.stop]
             out[: rows.start] += strip[:, : rows.start].T @ P[rows]

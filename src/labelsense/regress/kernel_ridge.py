@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labelsense._blocks import row_blocks
+from labelsense._progress import say, showing
 from labelsense._typing import FloatArray, as_dense
 from labelsense._validation import check_choice, check_count, check_real
 from labelsense.regress.base import Learner, as_columns
@@ -28,8 +28,6 @@ from labelsense.regress.kernels import (
     squared_lengths,
 )
 from labelsense.regress.ridge import descend
-
-logger = logging.getLogger("labelsense")
 
 LOO_ROWS = 4000  # rows on which alpha and gamma are chosen: a Cholesky factor of them costs little
 GAMMAS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -113,17 +111,21 @@ class KernelRidgeLearner(Learner):
         Z, self._flat = as_columns(Z)
         Z = np.ascontiguousarray(as_dense(Z), np.float32)
         budget = self._memory_for_kernel(*Z.shape)
-        self._design = Design(X)
-        self._choose(self._design, Z)
+        with showing(self.verbose):
+            return self._fit(Design(X), Z, budget)
+
+    def _fit(self, design: Design, Z: FloatArray, budget: float) -> KernelRidgeLearner:
+        self._design = design
+        self._choose(design, Z)
         self.n_iter_ = 1
         if 4 * len(Z) ** 2 > budget:
-            self._log("kernel ridge: %d rows by conjugate gradients, %.1f GB of the kernel kept", len(Z), budget / 1e9)
+            say("kernel ridge: %d rows by conjugate gradients, %.1f GB of the kernel kept", len(Z), budget / 1e9)
             strips = KernelStrips(self.kernel_, self._design, budget)
             random = check_random_state(self.random_state)
             tol, max_iter = check_real(self.tol, "tol", low=1e-6, high=1), check_count(self.max_iter, "max_iter")
             self.dual_coef_, self.n_iter_ = solve_by_strips(strips, Z, self.alpha_, tol, max_iter, random)
             return self
-        self._log("kernel ridge: a %d x %d kernel matrix", len(Z), len(Z))
+        say("kernel ridge: a %d x %d kernel matrix", len(Z), len(Z))
         system = DualSystem(kernel_matrix(self.kernel_, self._design), Z, np.zeros(len(Z)), consume=True)
         self.dual_coef_ = system.solve(self.alpha_).astype(np.float32)
         if self.out_of_sample:
@@ -189,16 +191,13 @@ class KernelRidgeLearner(Learner):
                 if grid[i] not in found:
                     residuals = system.out_of_sample_residuals(grid[i]).astype(np.float64)
                     found[grid[i]] = float((residuals**2).mean())
-                    self._log("gamma %s, alpha %g: leave-one-out error %.6g", gamma, grid[i], found[grid[i]])
+                    say("gamma %s, alpha %g: leave-one-out error %.6g", gamma, grid[i], found[grid[i]])
                 return found[grid[i]]
 
             descend(error, len(grid))
             self.alpha_errors_.update({(gamma, a): e for a, e in found.items()})
         best = min(found, key=lambda a: (found[a], a))
         return found[best], best
-
-    def _log(self, message: str, *values: Any) -> None:
-        logger.log(logging.INFO if self.verbose else logging.DEBUG, message, *values)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

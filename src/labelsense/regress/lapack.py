@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cython_blas, cython_lapack
 
+from labelsense._progress import report
+
 BLOCK = 1024
 RIGHT_HAND_SIDES = 512  # solved for at a time
 
@@ -28,6 +30,7 @@ def cholesky(A: Any) -> None:
     for j in range(0, n, BLOCK):
         size = min(BLOCK, n - j)
         rest = n - j - size
+        report("Cholesky factor", 1 - ((n - j) / n) ** 3)
         call("potrf", "U", size, A[j:, j:], n)
         if rest:
             below = A[j + size :, j:]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from typing import Any
 
@@ -11,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from labelsense._progress import say, showing
 from labelsense._typing import FloatArray
 from labelsense._validation import check_choice, check_count, check_real
 from labelsense.regress.base import Learner, as_columns
@@ -19,8 +19,6 @@ from labelsense.regress.iterative import ConjugateGradientSolver
 from labelsense.regress.moments import Moments
 from labelsense.regress.primal import PrimalSolver
 from labelsense.regress.problem import Problem
-
-logger = logging.getLogger("labelsense")
 
 SOLVERS = ("primal", "dual", "cg")
 EXPECTED_STEPS = 30  # of conjugate gradients
@@ -57,9 +55,14 @@ def cost(solver: str, X: Any, n_targets: int) -> float:
 
 
 def cheapest_solver(X: Any, n_targets: int, alpha: float | str) -> str:
-    """Return the solver with the least :func:`cost`. Least squares (alpha 0) needs a factorisation."""
-    allowed = SOLVERS[:2] if alpha == 0 else SOLVERS
-    return min(allowed, key=lambda solver: cost(solver, X, n_targets))
+    """Return the solver with the least :func:`cost`.
+
+    Conjugate gradients are approximate: they have to save half the time, and more than a moment. Least squares
+    (alpha 0) needs a factorisation.
+    """
+    exact = min(("primal", "dual"), key=lambda solver: cost(solver, X, n_targets))
+    least = cost(exact, X, n_targets)
+    return "cg" if alpha != 0 and least > 0.5 and cost("cg", X, n_targets) < least / 2 else exact
 
 
 class RidgeLearner(Learner):
@@ -153,7 +156,11 @@ class RidgeLearner(Learner):
             sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
             X, Z, sample_weight = _without_weightless(X, Z, sample_weight)
         self.solver_ = self._choose_solver(X, Z.shape[1])
-        self._log("ridge: %d rows, %d features, %d targets by %s", *X.shape, Z.shape[1], self.solver_)
+        with showing(self.verbose):
+            return self._fit(X, Z, sample_weight)
+
+    def _fit(self, X: Any, Z: Any, sample_weight: Any) -> RidgeLearner:
+        say("ridge: %d rows, %d features, %d targets by %s", *X.shape, Z.shape[1], self.solver_)
         problem = Problem.build(X, Z, self.fit_intercept, sample_weight)
         solver = self._make_solver(problem)
         self.alpha_ = self._choose_alpha(solver, problem) if self.alpha == "loo" else float(self.alpha)
@@ -277,7 +284,7 @@ class RidgeLearner(Learner):
         def error(i: int) -> float:
             if i not in errors:
                 errors[i] = solver.leave_one_out_error(grid[i], rows)
-                self._log("alpha %g: mean squared out-of-sample error %.6g", grid[i], errors[i])
+                say("alpha %g: mean squared out-of-sample error %.6g", grid[i], errors[i])
             return errors[i]
 
         best = descend(error, len(grid))
@@ -294,9 +301,6 @@ class RidgeLearner(Learner):
         squares = X.data if problem.X.sparse else X
         scale = max(float(np.vdot(squares, squares)) / max(1, min(X.shape)), 1e-12)
         return [scale * 10 ** (half / 2) for half in range(-6, 7)]
-
-    def _log(self, message: str, *values: Any) -> None:
-        logger.log(logging.INFO if self.verbose else logging.DEBUG, message, *values)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
