@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import hadamard
 
-from labelsense import DeVoreCompressor, GaussianCompressor, HadamardCompressor
+from labelsense import DeVoreCompressor, GaussianCompressor, HadamardCompressor, OMPDecoder
 from labelsense.compress import auto_measurements
 
 SIZES = [(2, 2), (3, 2), (17, 9), (64, 64), (100, 50), (130, 121), (1000, 90)]
@@ -112,6 +112,28 @@ class TestDeVore:
     def test_needs_the_square_of_a_prime(self):
         with pytest.raises(ValueError, match=r"square of a prime. Got 100. Use 7\^2 = 49 or 11\^2 = 121"):
             DeVoreCompressor(n_measurements=100).fit(500)
+
+
+@pytest.mark.parametrize("compressor", RANDOM_COMPRESSORS)
+class TestReserve:
+    """Columns for labels that do not exist yet."""
+
+    def test_reserved_columns_are_not_in_use(self, compressor):
+        A = compressor(n_measurements=20, reserve=200, random_state=0).fit(50).operator_
+        assert A.n_labels == 50
+        assert A.capacity >= 250
+        assert A.correlate(np.ones((1, 20))).shape == (1, 50)
+        unit = dense(A) / np.linalg.norm(dense(A), axis=0)
+        gram = np.abs(unit.T @ unit)
+        np.fill_diagonal(gram, 0)
+        assert A.coherence() == pytest.approx(gram.max(), abs=1e-5)
+        assert OMPDecoder(5).decode(A.kernel(), np.random.default_rng(0).normal(size=(50, 20))).indices.max() < 50
+
+    def test_taking_them_into_use_leaves_the_others_as_they_are(self, compressor):
+        A = compressor(n_measurements=20, reserve=200, random_state=0).fit(50).operator_
+        np.testing.assert_array_equal(dense(A.for_labels(250))[:, :50], dense(A))
+        with pytest.raises(ValueError, match=f"has columns for {A.capacity} labels, and 999 are needed"):
+            A.for_labels(999)
 
 
 class TestNumberOfMeasurements:

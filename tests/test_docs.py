@@ -1,9 +1,13 @@
 """Every example in a docstring runs, and every public name has one."""
 
+import contextlib
 import doctest
 import importlib
 import inspect
+import io
 import pkgutil
+import re
+from pathlib import Path
 
 import pytest
 
@@ -21,3 +25,12 @@ def test_examples_run(name):
 def test_public_classes_are_documented(name):
     if name != "TopK":
         assert ">>>" in inspect.getdoc(getattr(labelsense, name))
+
+
+def test_the_readme_example_prints_what_the_readme_shows():
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    code, shown = re.search(r"```python\n(.*?)```\n\n    (.*?)\n", readme, re.DOTALL).groups()
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(code, {})
+    assert printed.getvalue().strip() == shown

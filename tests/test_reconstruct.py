@@ -158,6 +158,8 @@ class TestHardInput:
             decoder(n_nonzero=0).decode(state, np.zeros((1, 20)))
         with pytest.raises(ValueError, match="H must have one column per measurement, 20. Got 19"):
             decoder().decode(state, np.zeros((1, 19)))
+        with pytest.raises(ValueError, match="sizes must name at least one support size"):
+            decoder().path(state, np.zeros((1, 20)), [])
         with pytest.raises(ValueError, match="H contains NaN"):
             decoder().decode(state, np.full((1, 20), np.nan))
 

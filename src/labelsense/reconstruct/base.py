@@ -58,6 +58,8 @@ class Decoder(BaseEstimator, ABC):
     def path(self, state: Any, H: Any, sizes: Sequence[int]) -> list[CSR]:
         """Return the decoded label vectors for each support size, in one run where the algorithm allows it."""
         H = check_measurements(H, state.n_measurements)
+        if not len(sizes):
+            raise ValueError("sizes must name at least one support size. Got none.")
         wanted = [check_count(size, "a support size", high=state.n_measurements, remedy=_TOO_MANY) for size in sizes]
         distinct = sorted({min(size, state.n_labels) for size in wanted})
         shape = (len(H), len(distinct), distinct[-1])
