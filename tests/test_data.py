@@ -1,10 +1,14 @@
-"""The generator makes what its documentation says."""
+"""The generator makes what its documentation says; the bundled data are what theirs says."""
+
+from importlib import resources
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelsense.data import make_tagged_documents
+from labelsense import CompressedLabelClassifier, HadamardCompressor, LogTfidfTransformer
+from labelsense.data import load_debtags, make_tagged_documents
+from labelsense.metrics import precision_at_k
 
 
 def test_looks_like_tagged_documents():
@@ -52,3 +56,34 @@ def test_bad_parameters():
         make_tagged_documents(n_labels=1)
     with pytest.raises(ValueError, match="noise must be finite and between 0 and 1. Got 2"):
         make_tagged_documents(noise=2)
+
+
+class TestDebtags:
+    def test_is_real_data_of_the_stated_size(self):
+        data = load_debtags()
+        for X, Y in ((data.X_train, data.Y_train), (data.X_test, data.Y_test)):
+            assert X.shape == (Y.shape[0], len(data.features))
+            assert Y.shape[1] == len(data.labels)
+            assert X.has_canonical_format
+            assert X.data.min() >= 1
+            assert set(np.unique(Y.data)) == {1}
+            assert np.diff(Y.indptr).min() >= 1
+        assert data.X_train.shape[0] + data.X_test.shape[0] == 29_817
+        assert data.features == sorted(set(data.features))
+        assert data.labels == sorted(set(data.labels))
+        assert "implemented-in::python" in data.labels
+
+    def test_words_of_the_vocabulary_occur_in_training(self):
+        rows_with = np.bincount(load_debtags().X_train.indices, minlength=15_228)
+        assert rows_with.min() >= 3
+
+    def test_tags_can_be_learned_from_the_words(self):
+        data = load_debtags()
+        scaler = LogTfidfTransformer().fit(data.X_train[:3000])
+        clf = CompressedLabelClassifier(HadamardCompressor(100), random_state=0)
+        clf.fit(scaler.transform(data.X_train[:3000]), data.Y_train[:3000])
+        top = clf.predict_topk(scaler.transform(data.X_test[:500]), 1)
+        assert precision_at_k(data.Y_test[:500], top, 1) > 0.6
+
+    def test_is_small(self):
+        assert (resources.files("labelsense.data") / "debtags.npz").stat().st_size < 3e6
