@@ -45,6 +45,13 @@ LEARNERS = [
 ]
 
 
+def problem(n=60, p=12, m=5, seed=0):
+    """Return rows and targets that a linear model explains, up to a little noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p)) * (rng.uniform(size=(n, p)) < 0.4) + 0.3
+    return X, X @ rng.normal(size=(p, m)) + 2 + 0.1 * rng.normal(size=(n, m))
+
+
 def make_operator(compressor, n_labels, n_measurements, seed=0):
     """Return A with about so many rows: DeVore's matrix has the square of a prime."""
     if compressor is DeVoreCompressor:

@@ -6,25 +6,16 @@ import numpy as np
 import pytest
 import reference
 import scipy.sparse as sp
-from conftest import LEARNERS
+from conftest import LEARNERS, problem
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.svm import SVR
 
-from labelsense import CosineKernel, KernelRidgeLearner, PolynomialKernel, RBFKernel, RidgeLearner, SklearnLearner
-from labelsense.regress import lapack
-from labelsense.regress.design import Design
+from labelsense import KernelRidgeLearner, PolynomialKernel, RBFKernel, RidgeLearner, SklearnLearner
 from labelsense.regress.ridge import cheapest_solver, cost
-
-
-def problem(n=60, p=12, m=5, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, p)) * (rng.uniform(size=(n, p)) < 0.4) + 0.3
-    return X, X @ rng.normal(size=(p, m)) + 2 + 0.1 * rng.normal(size=(n, m))
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=str)
@@ -291,135 +282,6 @@ class TestUpdates:
             RidgeLearner().partial_fit(X, Z).partial_fit(X, Z[:, :4])
         with pytest.raises(ValueError, match="forget has taken out more rows than were learned"):
             RidgeLearner().partial_fit(X, Z).forget(X, Z)
-
-
-class TestKernelRidge:
-    @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
-    @pytest.mark.parametrize(
-        ("ours", "theirs"),
-        [
-            (RBFKernel(0.7), {"kernel": "rbf", "gamma": 0.7}),
-            (PolynomialKernel(3, 0.5), {"kernel": "poly", "degree": 3, "coef0": 0.5, "gamma": 1}),
-            (CosineKernel(), {"kernel": "cosine"}),
-            (RBFKernel(0.7) + CosineKernel(), {"kernel": lambda x, y: _rbf(x, y) + _cosine(x, y)}),
-        ],
-        ids=["rbf", "polynomial", "cosine", "sum"],
-    )
-    def test_equals_scikit_learn(self, form, ours, theirs):
-        X, Z = problem(50, 8, 3)
-        new = X[:10] + 0.1
-        expected = KernelRidge(alpha=0.2, **theirs).fit(X, Z).predict(new)
-        got = KernelRidgeLearner(ours, 0.2).fit(form(X), Z).predict(form(new))
-        np.testing.assert_allclose(got, expected, atol=2e-3)
-
-    def test_features_that_most_rows_have_are_not_lost(self):
-        X = sp.random_array((80, 40), density=0.05, rng=0, dtype=np.float32).toarray()
-        X[:, :3] += 0.5  # these go through BLAS, the others entry by entry
-        Z = np.random.default_rng(0).normal(size=(80, 2))
-        dense, sparse = (
-            KernelRidgeLearner("rbf", 0.1).fit(form(X), Z).predict(form(X)) for form in (np.asarray, sp.csr_array)
-        )
-        np.testing.assert_allclose(sparse, dense, atol=1e-4)
-
-    @pytest.mark.parametrize("max_memory", [0, 2e-5, 7e-5])  # nothing kept, some strips, most strips; whole: 9e-5
-    @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
-    def test_beyond_memory_equals_the_factorisation(self, max_memory, form, monkeypatch):
-        monkeypatch.setattr("labelsense.regress.kernel_blocks.STRIP_ROWS", 32)
-        monkeypatch.setattr("labelsense.regress.kernel_blocks.LANDMARKS", 40)
-        X, Z = problem(150, 8, 4)
-        whole = KernelRidgeLearner(RBFKernel(0.5), 0.1).fit(form(X), Z)
-        strips = KernelRidgeLearner(RBFKernel(0.5), 0.1, max_memory=max_memory, tol=1e-5, random_state=0).fit(
-            form(X), Z
-        )
-        assert whole.n_iter_ == 1
-        assert strips.n_iter_ > 1
-        np.testing.assert_allclose(strips.predict(X), whole.predict(X), atol=1e-3)
-
-    def test_too_few_steps_are_reported(self):
-        X, Z = problem(150, 8, 4)
-        with pytest.warns(ConvergenceWarning, match="did not reach tol=1e-06 in max_iter=1 steps"):
-            KernelRidgeLearner(alpha=1e-3, max_memory=0, tol=1e-6, max_iter=1).fit(X, Z)
-
-    def test_what_cannot_fit_is_refused_before_anything_is_allocated(self, monkeypatch):
-        X, Z = problem()
-        with pytest.raises(
-            MemoryError, match="for out-of-sample predictions of 60 rows.*Use fewer rows, or RidgeLearner"
-        ):
-            KernelRidgeLearner(out_of_sample=True, max_memory=1e-6).fit(X, Z)
-        monkeypatch.setattr("labelsense.regress.kernel_ridge.available_memory", lambda: 1e4)
-        with pytest.raises(
-            MemoryError, match="for 60 rows and 5 targets, even without the kernel matrix.*RidgeLearner"
-        ):
-            KernelRidgeLearner().fit(X, Z)
-
-    def test_bad_parameters(self):
-        X, Z = problem()
-        with pytest.raises(ValueError, match="alpha must be finite and at least 1e-09. Got 0"):
-            KernelRidgeLearner(alpha=0).fit(X, Z)
-        with pytest.raises(ValueError, match="kernel must be one of 'rbf', 'polynomial', 'cosine'.*Got 'tanh'"):
-            KernelRidgeLearner("tanh").fit(X, Z)
-        with pytest.raises(ValueError, match="gamma must be finite and at least 0. Got -1"):
-            KernelRidgeLearner(RBFKernel(-1)).fit(X, Z)
-        with pytest.raises(ValueError, match="offset must be finite and at least 0. Got -1. A negative offset"):
-            KernelRidgeLearner(PolynomialKernel(2, -1)).fit(X, Z)
-
-
-def _rbf(x, y):
-    return float(np.exp(-0.7 * ((x - y) ** 2).sum()))
-
-
-def _cosine(x, y):
-    return float(x @ y / np.linalg.norm(x) / np.linalg.norm(y))
-
-
-class TestLapack:
-    @pytest.mark.parametrize("kind", [np.float32, np.float64])
-    @pytest.mark.parametrize("n", [1, 5, 130])
-    def test_factor_solve_and_invert_in_blocks(self, kind, n, monkeypatch):
-        monkeypatch.setattr(lapack, "BLOCK", 16)
-        monkeypatch.setattr(lapack, "RIGHT_HAND_SIDES", 3)
-        rng = np.random.default_rng(0)
-        A = rng.normal(size=(n, 2 * n))
-        A = (A @ A.T / n + np.eye(n)).astype(kind)
-        B = rng.normal(size=(n, 7)).astype(kind)
-        L, X = np.tril(A), B.copy()
-        lapack.cholesky(L)
-        lapack.solve(L, X)
-        np.testing.assert_allclose(np.tril(L), np.linalg.cholesky(A), atol=1e-4)
-        np.testing.assert_allclose(X, np.linalg.solve(A, B), atol=1e-4)
-        assert lapack.largest_eigenvalue(np.tril(A)) == pytest.approx(np.linalg.eigvalsh(A)[-1], rel=0.2)
-        lapack.invert(L)
-        np.testing.assert_allclose(np.tril(L), np.tril(np.linalg.inv(A)), atol=1e-4)
-
-    def test_refuses_what_it_cannot_do(self):
-        with pytest.raises(lapack.NotPositiveDefiniteError):
-            lapack.cholesky(-np.eye(3))
-        with pytest.raises(ValueError, match="must be C-contiguous"):
-            lapack.cholesky(np.asfortranarray(np.ones((3, 3))))
-
-
-class TestDesign:
-    @given(n=st.integers(1, 30), p=st.integers(1, 30), density=st.floats(0, 1), seed=st.integers(0, 99))
-    def test_products_equal_dense_ones(self, n, p, density, seed):
-        rng = np.random.default_rng(seed)
-        X = sp.random_array((n, p), density=density, rng=rng, dtype=np.float32).tocsr()
-        dense = X.toarray().astype(np.float64)
-        design = Design(X)
-        B, C = rng.normal(size=(p, 70)), rng.normal(size=(n, 70))
-        S = rng.normal(size=(p, p))
-        S = S + S.T
-        np.testing.assert_allclose(design.times(B), dense @ B, atol=1e-4)
-        np.testing.assert_allclose(design.transposed_times(C), dense.T @ C, atol=1e-4)
-        np.testing.assert_allclose(np.tril(design.gram(np.float64)), np.tril(dense.T @ dense), atol=1e-5)
-        np.testing.assert_allclose(np.tril(design.outer_gram()), np.tril(dense @ dense.T), atol=1e-5)
-        np.testing.assert_allclose(design.times_rows_of(Design(X[::2])), dense @ dense[::2].T, atol=1e-5)
-        np.testing.assert_allclose(
-            design.quadratic_forms(S.astype(np.float32)), np.einsum("ij,jk,ik->i", dense, S, dense), atol=1e-3
-        )
-
-    def test_more_features_than_a_tile(self):
-        X = sp.random_array((50, 5000), density=0.01, rng=0, dtype=np.float32).tocsr()
-        np.testing.assert_allclose(np.tril(Design(X).gram()), np.tril((X.T @ X).toarray()), atol=1e-5)
 
 
 class TestSklearnLearner:

@@ -1,0 +1,32 @@
+"""Products of sparse rows against dense ones."""
+
+import numpy as np
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labelsense.regress.design import Design
+
+
+class TestDesign:
+    @given(n=st.integers(1, 30), p=st.integers(1, 30), density=st.floats(0, 1), seed=st.integers(0, 99))
+    def test_products_equal_dense_ones(self, n, p, density, seed):
+        rng = np.random.default_rng(seed)
+        X = sp.random_array((n, p), density=density, rng=rng, dtype=np.float32).tocsr()
+        dense = X.toarray().astype(np.float64)
+        design = Design(X)
+        B, C = rng.normal(size=(p, 70)), rng.normal(size=(n, 70))
+        S = rng.normal(size=(p, p))
+        S = S + S.T
+        np.testing.assert_allclose(design.times(B), dense @ B, atol=1e-4)
+        np.testing.assert_allclose(design.transposed_times(C), dense.T @ C, atol=1e-4)
+        np.testing.assert_allclose(np.tril(design.gram(np.float64)), np.tril(dense.T @ dense), atol=1e-5)
+        np.testing.assert_allclose(np.tril(design.outer_gram()), np.tril(dense @ dense.T), atol=1e-5)
+        np.testing.assert_allclose(design.times_rows_of(Design(X[::2])), dense @ dense[::2].T, atol=1e-5)
+        np.testing.assert_allclose(
+            design.quadratic_forms(S.astype(np.float32)), np.einsum("ij,jk,ik->i", dense, S, dense), atol=1e-3
+        )
+
+    def test_more_features_than_a_tile(self):
+        X = sp.random_array((50, 5000), density=0.01, rng=0, dtype=np.float32).tocsr()
+        np.testing.assert_allclose(np.tril(Design(X).gram()), np.tril((X.T @ X).toarray()), atol=1e-5)
