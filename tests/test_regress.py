@@ -290,6 +290,17 @@ class TestSklearnLearner:
         assert len(SklearnLearner(LinearRegression()).fit(X, Z).regressors_) == 1
         assert len(SklearnLearner(SVR(kernel="linear")).fit(X, Z).regressors_) == 5
 
+    @pytest.mark.parametrize("regressor", [LinearRegression(), SVR(kernel="linear")], ids=str)
+    def test_out_of_sample_predictions_are_by_models_that_did_not_see_the_row(self, regressor):
+        X, Z = problem(50, 6, 3)
+        learner = SklearnLearner(regressor, out_of_sample=True, random_state=0).fit(X, Z)
+        assert learner.out_of_sample_.shape == Z.shape
+        changed = Z.copy()
+        changed[7] += 100  # no say in its own prediction
+        again = clone(learner).fit(X, changed)
+        np.testing.assert_allclose(again.out_of_sample_[7], learner.out_of_sample_[7], atol=1e-5)
+        assert np.abs(again.predict(X)[7] - learner.predict(X)[7]).max() > 1e-3
+
     def test_does_not_depend_on_n_jobs(self):
         X, Z = problem()
         one, two = (SklearnLearner(SVR(kernel="linear"), n_jobs=jobs).fit(X, Z).predict(X) for jobs in (1, 2))

@@ -8,11 +8,14 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import get_tags
+from sklearn.model_selection import KFold
+from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from labelsense._typing import FloatArray
 from labelsense.regress.base import Learner, as_columns
+
+FOLDS = 5
 
 
 class SklearnLearner(Learner):
@@ -27,11 +30,17 @@ class SklearnLearner(Learner):
         A scikit-learn regressor.
     n_jobs : int, optional
         How many copies to fit at a time.
+    out_of_sample : bool
+        Whether ``fit`` also computes ``out_of_sample_``, by five more fits.
+    random_state : int, RandomState or None
+        Seed of the folds.
 
     Attributes
     ----------
     regressors_ : list
         One fitted regressor for all measurements, or one per measurement.
+    out_of_sample_ : array (n, m)
+        Predictions of each of five folds of the rows by a model of the others.
 
     Examples
     --------
@@ -42,9 +51,13 @@ class SklearnLearner(Learner):
     (2, (1, 2))
     """
 
-    def __init__(self, regressor: Any, *, n_jobs: int | None = None) -> None:
+    def __init__(
+        self, regressor: Any, *, n_jobs: int | None = None, out_of_sample: bool = False, random_state: Any = None
+    ) -> None:
         self.regressor = regressor
         self.n_jobs = n_jobs
+        self.out_of_sample = out_of_sample
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> SklearnLearner:
         if y is None:
@@ -55,7 +68,17 @@ class SklearnLearner(Learner):
         else:
             tasks = (delayed(_fit_one)(self.regressor, X, Z, i) for i in range(Z.shape[1]))
             self.regressors_ = list(Parallel(n_jobs=self.n_jobs)(tasks))
+        if self.out_of_sample:
+            self.out_of_sample_ = self._predict_folds(X, Z)
         return self
+
+    def _predict_folds(self, X: Any, Z: Any) -> FloatArray:
+        H = np.empty(Z.shape, np.float32)
+        folds = KFold(min(FOLDS, Z.shape[0]), shuffle=True, random_state=check_random_state(self.random_state))
+        for rest, out in folds.split(np.zeros(Z.shape[0])):
+            model = clone(self).set_params(out_of_sample=False)
+            H[out] = model.fit(_safe_indexing(X, rest), Z[rest]).predict(_safe_indexing(X, out))
+        return H
 
     @property
     def n_features_in_(self) -> int:
