@@ -209,6 +209,15 @@ class TestUpdates:
         with pytest.raises(ValueError, match=r"has columns for 128 labels, and 129 are needed. .*reserve=1000"):
             clf.partial_fit(X[:2], sp.csr_array((2, 129)))
 
+    def test_a_refused_update_changes_nothing(self, documents):
+        X, Y, X_test, _ = documents
+        clf = CompressedLabelClassifier(HadamardCompressor(60), random_state=0).fit(X, names(Y))
+        before, labels = clf.predict_scores(X_test), clf.labels_
+        with pytest.raises(ValueError, match="fitted without updatable=True"):
+            clf.partial_fit(X[:2], [["new"], ["newer"]])
+        assert clf.labels_ == labels
+        assert (clf.predict_scores(X_test) != before).nnz == 0
+
     def test_forget(self, documents):
         X, Y, X_test, _ = documents
         clf = CompressedLabelClassifier(HadamardCompressor(60), random_state=0).partial_fit(X, Y)

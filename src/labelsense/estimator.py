@@ -169,20 +169,22 @@ class CompressedLabelClassifier(LabelPredictor):
         New labels get the next columns; there are as many as ``compressor_.operator_.capacity`` says. The learner has
         to be one that can (:class:`~labelsense.RidgeLearner` with a number for alpha).
         """
+        vocabulary = None
         if "learner_" not in vars(self):
             X, Y = self._check_training(X, Y)
             self.compressor_ = self._make_compressor().fit(Y)
             self.decoder_ = self._make_decoder()
             self.decoder_.support_size(self._decoder_state())
-            self.learner_ = self._updatable(self._make_learner())
+            learner, operator = self._updatable(self._make_learner()), self.compressor_.operator_
         else:
             X = self._check_features(X)
-            self._updatable(self.learner_)
+            learner = self._updatable(self.learner_)
             vocabulary, Y = self.vocabulary_.extend(Y)
             check_same_length(X, Y)
-            self.compressor_.operator_ = self.compressor_.operator_.for_labels(vocabulary.n_labels)
-            self.vocabulary_, self._state = vocabulary, None
-        self.learner_.partial_fit(X, self.compressor_.operator_.compress(Y))
+            operator = self.compressor_.operator_.for_labels(vocabulary.n_labels)
+        self.learner_ = learner.partial_fit(X, operator.compress(Y))
+        if vocabulary is not None:  # nothing changes before the learner has taken the rows
+            self.compressor_.operator_, self.vocabulary_, self._state = operator, vocabulary, None
         return self
 
     def forget(self, X: Any, Y: Any) -> CompressedLabelClassifier:

@@ -45,10 +45,6 @@ class Design:
             return Design(sp.diags_array(np.asarray(weights, np.float32)) @ self.X)
         return Design(self.X * np.asarray(weights, np.float32)[:, None])
 
-    def mean(self, weights: Any) -> Any:
-        """Return the weighted mean of the rows, in double."""
-        return np.asarray(self.X.T @ np.asarray(weights, np.float64)).ravel() / np.sum(weights)
-
     def times(self, B: Any) -> FloatArray:
         """Return X B, (n, m), for dense B (p, m)."""
         if not self.sparse:

@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from labelsense import _kernels
 from labelsense._blocks import map_rows
 from labelsense._progress import report
-from labelsense._typing import as_dense
 from labelsense.regress.design import Design
 from labelsense.regress.problem import Problem
 
@@ -61,11 +60,11 @@ class ConjugateGradientSolver:
         fold = np.random.RandomState(self._seed).permutation(n) % min(FOLDS, n)
         H = np.empty((n, problem.n_targets), np.float32)
         for f in range(min(FOLDS, n)):
-            out = fold == f
-            part = self._part(np.flatnonzero(~out), slice(None), self.tol)
+            out, rest = np.flatnonzero(fold == f), np.flatnonzero(fold != f)
+            part = self._part(rest, slice(None), self.tol)
             W = part.solve(alpha)
-            H[out] = problem.X.rows(np.flatnonzero(out)).times(W) + part.problem.intercept(W).astype(np.float32)
-        return H - np.outer(problem.s, problem.z_mean).astype(np.float32)
+            H[out] = Design(problem.part(out, slice(None))[0]).times(W) + part.problem.intercept(W).astype(np.float32)
+        return problem.s[:, None].astype(np.float32) * (H - problem.z_mean.astype(np.float32))
 
     @cached_property
     def _split(self) -> tuple[ConjugateGradientSolver, Design, Any]:
@@ -75,12 +74,12 @@ class ConjugateGradientSolver:
         out, kept = np.split(order, [max(1, int(HELD_OUT * n))])
         some = np.sort(random.permutation(self.problem.n_targets)[:HELD_OUT_TARGETS])
         train = self._part(np.sort(kept), some, max(self.tol, HELD_OUT_TOL))
-        return train, self.problem.X.rows(out), as_dense(self.problem.Z[out][:, some])
+        X, Z, _ = self.problem.part(out, some)
+        return train, Design(X), Z
 
     def _part(self, rows: Any, columns: Any, tol: float) -> ConjugateGradientSolver:
-        whole = self.problem
-        Z = as_dense(whole.Z[rows][:, columns])
-        part = Problem.build(whole.X.X[rows], Z, bool(np.isfinite(whole.total)))
+        X, Z, weights = self.problem.part(rows, columns)
+        part = Problem.build(X, Z, bool(np.isfinite(self.problem.total)), weights)
         return ConjugateGradientSolver(part, tol, self.max_iter, self._seed)
 
 

@@ -64,6 +64,13 @@ class Problem:
         """Return some centred rows of Z, dense."""
         return as_dense(self.Z[rows]) - np.outer(self.s[rows], self.z_mean).astype(np.float32)
 
+    def part(self, rows: Any, columns: Any) -> tuple[Any, Any, Any]:
+        """Return some rows of X and Z as they were before they were weighted, and their weights, if any."""
+        X, Z = self.X.rows(rows), as_dense(self.Z[rows][:, columns])
+        if self.unweighted:
+            return X.X, Z, None
+        return X.scaled(1 / self.s[rows]).X, Z / self.s[rows][:, None], self.s[rows] ** 2
+
     def right_hand_side(self) -> Any:
         """Return the centred X'Z, (p, m), in double."""
         right = np.ascontiguousarray(self.X.transposed_times(self.Z), np.float64)

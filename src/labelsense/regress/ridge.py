@@ -238,9 +238,10 @@ class RidgeLearner(Learner):
             self._moments = self._start_moments(X, Z, sample_weight)
         else:
             moments = self._kept_moments(Z)
+            weight = X.shape[0] if sample_weight is None else float(sample_weight.sum())
+            if moments.total + sign * weight <= 0:
+                raise ValueError("forget would take out as many rows as were learned, or more. Start again with fit.")
             moments.add(X, Z, sample_weight, sign)
-            if moments.total < 0.5:
-                raise ValueError("forget has taken out more rows than were learned. Start again with fit.")
         self._solution = None
         return self
 
