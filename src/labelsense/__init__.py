@@ -13,6 +13,7 @@ from labelsense.baselines import OneVsAllClassifier
 from labelsense.compress import BernoulliCompressor, DeVoreCompressor, GaussianCompressor, HadamardCompressor
 from labelsense.estimator import CompressedLabelClassifier
 from labelsense.features import LogTfidfTransformer
+from labelsense.model_file import ModelFileError, load_model
 from labelsense.reconstruct import CorrelationDecoder, CoSaMPDecoder, FoBaDecoder, LassoDecoder, OMPDecoder
 from labelsense.regress import (
     CosineKernel,
@@ -38,6 +39,7 @@ __all__ = [
     "KernelRidgeLearner",
     "LassoDecoder",
     "LogTfidfTransformer",
+    "ModelFileError",
     "OMPDecoder",
     "OneVsAllClassifier",
     "PolynomialKernel",
@@ -46,5 +48,6 @@ __all__ = [
     "SklearnLearner",
     "TopK",
     "data",
+    "load_model",
     "metrics",
 ]

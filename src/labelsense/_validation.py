@@ -108,3 +108,9 @@ def check_measurements(H: Any, n_measurements: int) -> FloatArray:
     if H.shape[1] != n_measurements:
         raise ValueError(f"H must have one column per measurement, {n_measurements}. Got {H.shape[1]} columns.")
     return np.ascontiguousarray(H)
+
+
+def check_not_text(X: Any) -> None:
+    """Refuse texts where features are expected."""
+    if isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], str):
+        raise TypeError("X holds texts where features are expected. Pass features='words' to make features of words.")

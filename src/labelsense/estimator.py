@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from abc import ABC, abstractmethod
 from typing import Any
@@ -16,8 +17,9 @@ from labelsense._blocks import map_rows, row_blocks
 from labelsense._labels import TopK, Vocabulary, top_k
 from labelsense._progress import report, say, showing
 from labelsense._typing import CSR, FloatArray
-from labelsense._validation import check_choice, check_count, check_same_length, check_some_labels
+from labelsense._validation import check_choice, check_count, check_not_text, check_same_length, check_some_labels
 from labelsense.compress import COMPRESSORS, Compressor
+from labelsense.features import make_features
 from labelsense.metrics import ndcg_at_k
 from labelsense.reconstruct import DECODERS, Decoder
 from labelsense.regress import LEARNERS, Learner, RidgeLearner, SklearnLearner
@@ -59,6 +61,13 @@ class LabelPredictor(BaseEstimator, ABC):
         truth, extra = self.vocabulary_.read_counting_unknown(y)
         check_same_length(X, truth)
         return ndcg_at_k(truth, top_k(self._scores(X, 5), 5), k=5, unseen=extra)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to one file, which :func:`labelsense.load_model` reads. No pickle is involved."""
+        from labelsense.model_file import save_model  # which knows all classes, this one too
+
+        check_is_fitted(self)
+        save_model(self, path)
 
     def _check_training(self, X: Any, Y: Any) -> tuple[Any, CSR]:
         """Return X and the indicator matrix of Y, and remember their shapes and labels."""
@@ -103,6 +112,9 @@ class CompressedLabelClassifier(LabelPredictor):
         How to learn the regressions.
     decoder : Decoder or {"omp", "foba", "cosamp", "lasso", "correlation"}
         How to reconstruct labels from measurements.
+    features : transformer or {"words", "hashing", "counts"}, optional
+        What makes features of X first, as part of the model. "words" and "hashing" take texts; "counts" takes counts
+        and scales them; see :func:`~labelsense.features.make_features`. By default X holds features.
     random_state : int, RandomState or None
         Seed for A, unless the compressor has its own.
     n_jobs : int, optional
@@ -112,7 +124,7 @@ class CompressedLabelClassifier(LabelPredictor):
 
     Attributes
     ----------
-    compressor_, learner_, decoder_
+    compressor_, learner_, decoder_, features_
         The fitted parts. ``compressor_.operator_`` is A.
     labels_ : list
         The labels in column order.
@@ -137,6 +149,7 @@ class CompressedLabelClassifier(LabelPredictor):
         learner: Any = "ridge",
         decoder: Decoder | str = "omp",
         *,
+        features: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -144,13 +157,14 @@ class CompressedLabelClassifier(LabelPredictor):
         self.compressor = compressor
         self.learner = learner
         self.decoder = decoder
+        self.features = features
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
     def fit(self, X: Any, Y: Any) -> CompressedLabelClassifier:
         """Learn from X (n, p) and Y: an indicator matrix (n, d), sparse or dense, or one list of labels per row."""
-        X, Y = self._check_training(X, Y)
+        X, Y = self._check_training(self._learn_features(X, Y), Y)
         start = time.perf_counter()
         self.compressor_ = self._make_compressor().fit(Y)
         self.decoder_ = self._make_decoder()
@@ -171,7 +185,7 @@ class CompressedLabelClassifier(LabelPredictor):
         """
         vocabulary = None
         if "learner_" not in vars(self):
-            X, Y = self._check_training(X, Y)
+            X, Y = self._check_training(self._learn_features(X, Y), Y)
             self.compressor_ = self._make_compressor().fit(Y)
             self.decoder_ = self._make_decoder()
             self.decoder_.support_size(self._decoder_state())
@@ -205,6 +219,19 @@ class CompressedLabelClassifier(LabelPredictor):
     def measure(self, X: Any) -> FloatArray:
         """Return the predicted measurements H(x) of each row, (n, m)."""
         return self._measure(self._check_features(X))
+
+    def _learn_features(self, X: Any, Y: Any) -> Any:
+        """Return X as the features that this model learns from."""
+        if self.features is None:
+            check_not_text(X)
+            self.features_ = None
+            return X
+        self.features_ = make_features(self.features)
+        return self.features_.fit_transform(X, Y)
+
+    def _check_features(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return super()._check_features(X if self.features_ is None else self.features_.transform(X))
 
     def _scores(self, X: Any, at_least: int) -> CSR:
         state = self._decoder_state()

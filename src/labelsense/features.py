@@ -1,4 +1,4 @@
-"""The scaling of word counts that linear models need."""
+"""From texts and counts to the features that linear models need."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labelsense._typing import CSR
+from labelsense._validation import check_choice
+
+MAX_WORDS = 50_000
+HASHED = 4096
 
 
 class LogTfidfTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -19,6 +25,11 @@ class LogTfidfTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
     Put it before the classifier in a ``Pipeline`` when X holds counts: without it, long rows and common words decide
     everything. idf_j = 1 + log((1 + n) / (1 + rows that have feature j)), so no feature is lost. It differs from
     scikit-learn's ``TfidfTransformer(sublinear_tf=True)`` in the logarithm, which here is log(1 + count).
+
+    Parameters
+    ----------
+    use_idf : bool
+        False leaves out the factor idf: then nothing is learned, and rows that come later are scaled alike.
 
     Attributes
     ----------
@@ -32,9 +43,15 @@ class LogTfidfTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
            [0.58, 0.81]], dtype=float32)
     """
 
+    def __init__(self, use_idf: bool = True) -> None:
+        self.use_idf = use_idf
+
     def fit(self, X: Any, y: Any = None) -> LogTfidfTransformer:
         """Count in how many rows each feature occurs."""
         X = self._check(X, reset=True)
+        if not self.use_idf:
+            self.idf_ = np.ones(X.shape[1], np.float32)
+            return self
         rows_with = np.bincount(X.indices[X.data != 0], minlength=X.shape[1])
         self.idf_ = (1 + np.log((1 + X.shape[0]) / (1 + rows_with))).astype(np.float32)
         return self
@@ -59,3 +76,38 @@ class LogTfidfTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
         tags.input_tags.positive_only = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
+
+
+def text_words(max_words: int = MAX_WORDS) -> Pipeline:
+    """Return a transformer of texts: counts of the most frequent words, scaled by :class:`LogTfidfTransformer`.
+
+    Examples
+    --------
+    >>> from labelsense.features import text_words
+    >>> text_words().fit_transform(["a red apple", "a green apple"]).shape
+    (2, 3)
+    """
+    return make_pipeline(CountVectorizer(max_features=max_words, dtype=np.float32), LogTfidfTransformer())
+
+
+def text_hashing(n_features: int = HASHED) -> Pipeline:
+    """Return a transformer of texts that learns nothing: counts of hashed words, scaled without idf.
+
+    Use it where rows come in a stream: a model that is updated with ``partial_fit`` then equals one trained on all
+    rows at once. An update keeps n_features^2 numbers, so they are few.
+    """
+    count = HashingVectorizer(n_features=n_features, alternate_sign=False, norm=None, dtype=np.float32)
+    return make_pipeline(count, LogTfidfTransformer(use_idf=False))
+
+
+FEATURES = {"words": text_words, "hashing": text_hashing, "counts": LogTfidfTransformer}
+
+
+def make_features(features: Any) -> Any:
+    """Return a fresh transformer for a transformer or a word.
+
+    "words" is :func:`text_words`, "hashing" :func:`text_hashing`, "counts" :class:`LogTfidfTransformer`.
+    """
+    if hasattr(features, "fit_transform"):
+        return clone(features)
+    return check_choice(features, "features", FEATURES)()

@@ -68,8 +68,7 @@ def make_tagged_documents(
     in_topic = topic_of_row[row] * topic_size + _zipf(rng, topic_size, len(row))
     anywhere = _zipf(rng, d, len(row))
     label = np.where(rng.uniform(size=len(row)) < 0.7, in_topic, anywhere) % d
-    Y = sp.csr_array((np.ones(len(row), np.float32), (row, label)), shape=(n, d))
-    Y.sum_duplicates()
+    Y = _count(row, label, (n, d))
     Y.data[:] = 1
 
     n_words = 1 + rng.poisson(max(check_real(words_per_row, "words_per_row", low=1) - 1, 0), n)
@@ -78,9 +77,15 @@ def make_tagged_documents(
     own_words = 8
     own = (Y.indices[pick].astype(np.int64) * 2654435761 + rng.randint(own_words, size=len(row)) * 40503) % p
     word = np.where(rng.uniform(size=len(row)) < noise, _zipf(rng, p, len(row)), own)
-    X = sp.csr_array((np.ones(len(row), np.float32), (row, word)), shape=(n, p))
-    X.sum_duplicates()
-    return X, Y
+    return _count(row, word, (n, p)), Y
+
+
+def _count(row: Any, column: Any, shape: tuple[int, int]) -> CSR:
+    """Return how often each pair occurs; indices have 32 bits where they fit, as some regressors want."""
+    kind = sp.get_index_dtype(maxval=max(*shape, len(row)))
+    counts = sp.csr_array((np.ones(len(row), np.float32), (row.astype(kind), column.astype(kind))), shape=shape)
+    counts.sum_duplicates()
+    return counts
 
 
 def _zipf(rng: np.random.RandomState, n: int, size: int) -> Any:
