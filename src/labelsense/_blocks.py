@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -33,6 +34,24 @@ def map_rows(function: Callable[[Any], Result], n: int, size: int, n_jobs: int |
         return [future.result() for future in futures]
     finally:
         for future in futures:  # after Ctrl-C, or an error: those that have not begun
+            future.cancel()
+
+
+def map_stream(function: Callable[[Any], Result], items: Iterable[Any], threads: int) -> Iterator[Result]:
+    """Yield ``function`` of each item, in order, while the next ``threads`` are worked on."""
+    if threading.current_thread().name.startswith(NAME):
+        yield from map(function, items)
+        return
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for item in items:
+            waiting.append(_pool(os.getpid(), threads).submit(function, item))
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
             future.cancel()
 
 

@@ -25,4 +25,6 @@ quadratic_forms = _variant.quadratic_forms
 finish_product = _variant.finish_product
 take_step = _variant.take_step
 turn_direction = _variant.turn_direction
+parse_rows = _variant.parse_rows
+format_rows = _variant.format_rows
 FEATURE_TILE: int = _variant.FEATURE_TILE

@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <optional>
@@ -14,6 +15,7 @@
 #include "lasso.hpp"
 #include "omp.hpp"
 #include "sparse.hpp"
+#include "text.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -184,6 +186,55 @@ void bind_gradients(nb::module_& module) {
         Release());
 }
 
+// Hands what `owner` holds to NumPy, which deletes it when done.
+template <class T, class Owner>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> hand_over(T* data, size_t size, Owner owner) {
+    auto* kept = new Owner(std::move(owner));
+    nb::capsule capsule(kept, [](void* p) noexcept { delete static_cast<Owner*>(p); });
+    return {data, {size}, capsule};
+}
+
+template <class T>
+auto hand_over(std::vector<T> numbers) {
+    T* data = numbers.data();
+    size_t size = numbers.size();
+    return hand_over(data, size, std::move(numbers));
+}
+
+void bind_text(nb::module_& module) {
+    nb::class_<TextRows>(module, "TextRows")
+        .def_ro("lines", &TextRows::lines)
+        .def_ro("first_feature", &TextRows::first_feature)
+        .def_ro("n_features", &TextRows::n_features)
+        .def_ro("n_labels", &TextRows::n_labels)
+        .def_prop_ro("problem", [](const TextRows& rows) { return static_cast<int>(rows.problem); })
+        .def_prop_ro("token", [](const TextRows& rows) { return nb::bytes(rows.token.data(), rows.token.size()); })
+        .def("take_labels",
+             [](TextRows& rows) {
+                 return nb::make_tuple(hand_over(std::move(rows.labels)), hand_over(std::move(rows.label_starts)));
+             })
+        .def("take_features", [](TextRows& rows) {
+            return nb::make_tuple(hand_over(std::move(rows.values)), hand_over(std::move(rows.features)),
+                                  hand_over(std::move(rows.feature_starts)));
+        });
+    module.def("parse_rows", [](nb::bytes text, int64_t n_labels, int64_t n_features, bool plain) {
+        const char* begin = text.c_str();
+        nb::gil_scoped_release release;
+        return TextParser(n_labels, n_features, plain).parse(begin, begin + text.size());
+    });
+    module.def("format_rows", [](Starts label_starts, Indices labels, Starts feature_starts, Indices features, Values values,
+                                 int64_t first) {
+        Text text;
+        {
+            nb::gil_scoped_release release;
+            text = format_rows(label_starts.data(), labels.data(), feature_starts.data(), features.data(), values.data(),
+                               static_cast<int64_t>(label_starts.shape(0)) - 1, first);
+        }
+        char* characters = text.characters.get();
+        return hand_over(reinterpret_cast<uint8_t*>(characters), text.size, std::move(text));
+    });
+}
+
 }  // namespace
 
 NB_MODULE(MODULE_NAME, module) {
@@ -207,6 +258,7 @@ NB_MODULE(MODULE_NAME, module) {
     bind_all<DenseArrays>(module);
     bind_sparse(module);
     bind_gradients(module);
+    bind_text(module);
     module.def("has_avx2", [] {
 #if defined(__x86_64__) && defined(__GNUC__)
         return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma");

@@ -1,6 +1,26 @@
 """Data to learn from."""
 
 from labelsense.data.datasets import Dataset, load_debtags
+from labelsense.data.formats import (
+    FORMATS,
+    Examples,
+    FormatError,
+    detect_format,
+    read_examples,
+    stream_examples,
+    write_examples,
+)
 from labelsense.data.synthetic import make_tagged_documents
 
-__all__ = ["Dataset", "load_debtags", "make_tagged_documents"]
+__all__ = [
+    "FORMATS",
+    "Dataset",
+    "Examples",
+    "FormatError",
+    "detect_format",
+    "load_debtags",
+    "make_tagged_documents",
+    "read_examples",
+    "stream_examples",
+    "write_examples",
+]

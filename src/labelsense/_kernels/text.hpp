@@ -1,0 +1,258 @@
+// Rows written as text, "3,17 5:0.2 9:1": labels, then features with their values. In both directions numbers are exact:
+// a decimal becomes the float nearest to it, and a float the shortest decimal that gives it back.
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace labelsense {
+
+enum Problem { NO_PROBLEM, NOT_A_LABEL, NOT_A_PAIR, NOT_FINITE, LABEL_TOO_LARGE, FEATURE_TOO_LARGE, FEATURE_TWICE };
+
+struct TextRows {  // CSR of the labels and of the features
+    std::vector<int64_t> label_starts{0}, feature_starts{0};
+    std::vector<int32_t> labels, features;
+    std::vector<float> values;
+    int64_t lines = 0;
+    int32_t first_feature = std::numeric_limits<int32_t>::max(), n_features = 0, n_labels = 0;  // as far as they occur
+    Problem problem = NO_PROBLEM;  // in the line after `lines`
+    std::string token;
+};
+
+inline bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
+inline bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+inline bool ends_number(char c) { return is_blank(c) || c == '\n' || c == '#'; }
+
+// A number of at most ten digits; larger ones become the largest, which no column has.
+inline const char* read_number(const char* at, int64_t& number) {
+    const char* begin = at;
+    number = 0;
+    while (is_digit(*at)) {
+        number = 10 * number + (*at++ - '0');
+        if (at - begin > 10) number = std::numeric_limits<int32_t>::max();
+    }
+    return at == begin ? nullptr : at;
+}
+
+// Whether a decimal that no float holds is too large, rather than too small. [begin, end) are its digits and point.
+inline bool overflows(const char* begin, const char* end, int64_t exponent) {
+    const char* point = std::find(begin, end, '.');
+    const char* lead = std::find_if(begin, end, [](char c) { return c != '0' && c != '.'; });
+    return point - lead + exponent > 0;
+}
+
+// The float nearest to a decimal, as far as it goes; nullptr if there is none, infinity if it is too large.
+inline const char* read_float(const char* at, float& value) {
+    static constexpr double POWERS[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                        1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    const bool negative = *at == '-';
+    if (*at == '-' || *at == '+') ++at;
+    const char* begin = at;
+    uint64_t digits = 0;
+    while (is_digit(*at)) digits = 10 * digits + (*at++ - '0');
+    int64_t n_digits = at - begin, written = 0, shift = 0;
+    if (*at == '.') {
+        const char* fraction = ++at;
+        while (is_digit(*at)) digits = 10 * digits + (*at++ - '0');
+        shift = fraction - at;
+        n_digits -= shift;
+    }
+    if (n_digits == 0) return nullptr;
+    const char* end = at;
+    if (*at == 'e' || *at == 'E') {
+        const bool down = at[1] == '-';
+        const char* power = at + 1 + (at[1] == '-' || at[1] == '+');
+        if (!is_digit(*power)) return nullptr;
+        for (at = power; is_digit(*at); ++at) written = std::min<int64_t>(10 * written + (*at - '0'), 1'000'000'000);
+        if (down) written = -written;
+    }
+    shift += written;
+    if (n_digits <= 19 && digits <= (uint64_t{1} << 53) && -22 <= shift && shift <= 22) {
+        // Both numbers are exact, so the quotient is the nearest double. Rounding that to float is right as well,
+        // unless it lies half way between two floats, where the digits lost in the first rounding would decide.
+        const double number = static_cast<double>(digits);
+        const double nearest = shift < 0 ? number / POWERS[-shift] : number * POWERS[shift];
+        uint64_t bits;
+        std::memcpy(&bits, &nearest, sizeof bits);
+        if ((bits & 0x1fffffff) != 0x10000000) {
+            value = static_cast<float>(negative ? -nearest : nearest);
+            return at;
+        }
+    }
+    if (std::from_chars(begin, at, value).ec == std::errc::result_out_of_range)
+        value = overflows(begin, end, written) ? std::numeric_limits<float>::infinity() : 0.0f;
+    if (negative) value = -value;
+    return at;
+}
+
+// Parses lines; the last must end with a newline. If `plain`, every line is a row. If not, it is as in libsvm files:
+// comments begin with #, lines with nothing else are no rows, and qid:number says nothing.
+class TextParser {
+  public:
+    TextParser(int64_t n_labels, int64_t n_features, bool plain) : d_(n_labels), p_(n_features), plain_(plain) {}
+
+    TextRows parse(const char* at, const char* end) {
+        const size_t pairs = static_cast<size_t>(std::count(at, end, ':'));
+        out_.features.reserve(pairs);
+        out_.values.reserve(pairs);
+        while (at != end && (at = line(at))) ++out_.lines;
+        return std::move(out_);
+    }
+
+  private:
+    const char* line(const char* at) {
+        const bool empty_labels = plain_ && is_blank(*at);
+        at = skip(at);
+        if (!plain_ && *at == '\n') return at + 1;
+        if (!empty_labels && *at != '\n' && !(at = labels(at))) return nullptr;
+        for (at = skip(at); *at != '\n'; at = skip(at))
+            if (!(at = feature(at))) return nullptr;
+        return finish_row() ? at + 1 : nullptr;
+    }
+
+    const char* skip(const char* at) const {
+        while (is_blank(*at)) ++at;
+        if (!plain_ && *at == '#')
+            while (*at != '\n') ++at;
+        return at;
+    }
+
+    // The first word of a line, unless it is a feature.
+    const char* labels(const char* begin) {
+        for (const char* at = begin;; ++at) {
+            int64_t label;
+            at = read_number(at, label);
+            if (!at) return qid(begin) ? begin : fail(NOT_A_LABEL, begin);
+            if (*at == ':' && out_.labels.size() == static_cast<size_t>(out_.label_starts.back())) return begin;
+            if (*at != ',' && !ends_number(*at)) return fail(NOT_A_LABEL, begin);
+            if (label >= d_) return fail(LABEL_TOO_LARGE, begin);
+            out_.labels.push_back(static_cast<int32_t>(label));
+            if (*at != ',') return at;
+        }
+    }
+
+    const char* feature(const char* begin) {
+        int64_t j;
+        const char* at = read_number(begin, j);
+        if (!at && qid(begin)) {
+            for (at = begin; !ends_number(*at);) ++at;
+            return at;
+        }
+        if (!at || *at != ':') return fail(NOT_A_PAIR, begin);
+        if (j >= p_) return fail(FEATURE_TOO_LARGE, begin);
+        const char* number = at + 1;
+        float value;
+        at = read_float(number, value);
+        if (!at || !ends_number(*at)) return fail(names_no_number(number) ? NOT_FINITE : NOT_A_PAIR, begin);
+        if (std::isinf(value)) return fail(NOT_FINITE, begin);
+        out_.features.push_back(static_cast<int32_t>(j));
+        out_.values.push_back(value);
+        return at;
+    }
+
+    bool qid(const char* at) const { return !plain_ && std::strncmp(at, "qid:", 4) == 0; }
+
+    static bool names_no_number(const char* at) {  // nan, inf
+        if (*at == '-' || *at == '+') ++at;
+        return (*at | 32) == 'n' || (*at | 32) == 'i';
+    }
+
+    // Column numbers become ascending, as in canonical CSR.
+    bool finish_row() {
+        auto label = out_.labels.begin() + out_.label_starts.back();
+        if (!ascending(label, out_.labels.end())) {
+            std::sort(label, out_.labels.end());
+            out_.labels.erase(std::unique(label, out_.labels.end()), out_.labels.end());
+        }
+        const int64_t start = out_.feature_starts.back(), stop = static_cast<int64_t>(out_.features.size());
+        if (!ascending(out_.features.begin() + start, out_.features.end()) && !sort_features(start, stop)) return false;
+        if (start < stop) {
+            out_.first_feature = std::min(out_.first_feature, out_.features[start]);
+            out_.n_features = std::max(out_.n_features, out_.features.back() + 1);
+        }
+        if (label != out_.labels.end()) out_.n_labels = std::max(out_.n_labels, out_.labels.back() + 1);
+        out_.label_starts.push_back(static_cast<int64_t>(out_.labels.size()));
+        out_.feature_starts.push_back(stop);
+        return true;
+    }
+
+    template <class Iterator>
+    static bool ascending(Iterator begin, Iterator end) {
+        return std::adjacent_find(begin, end, [](int32_t a, int32_t b) { return a >= b; }) == end;
+    }
+
+    bool sort_features(int64_t start, int64_t stop) {
+        row_.clear();
+        for (int64_t e = start; e < stop; ++e) row_.emplace_back(out_.features[e], out_.values[e]);
+        std::sort(row_.begin(), row_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+        for (int64_t e = start; e < stop; ++e) {
+            std::tie(out_.features[e], out_.values[e]) = row_[e - start];
+            if (e > start && out_.features[e - 1] == out_.features[e]) {
+                out_.token = std::to_string(out_.features[e]);
+                out_.problem = FEATURE_TWICE;
+                return false;
+            }
+        }
+        return true;
+    }
+
+    const char* fail(Problem problem, const char* at) {
+        const char* begin = at;
+        while (!is_blank(*at) && *at != '\n') ++at;
+        out_.token.assign(begin, std::min<int64_t>(at - begin, 80));
+        out_.problem = problem;
+        return nullptr;
+    }
+
+    int64_t d_, p_;
+    bool plain_;
+    TextRows out_;
+    std::vector<std::pair<int32_t, float>> row_;
+};
+
+struct Text {
+    std::unique_ptr<char[]> characters;
+    size_t size;
+};
+
+inline char* write_float(char* at, char* end, float value) {
+    const auto whole = static_cast<int32_t>(std::fabs(value) < 1e6f ? value : 0.0f);
+    if (static_cast<float>(whole) == value && !(whole == 0 && std::signbit(value))) return std::to_chars(at, end, whole).ptr;
+    return std::to_chars(at, end, value).ptr;
+}
+
+// The text of n rows; features are numbered from `first`. Rows without labels start with a blank.
+inline Text format_rows(const int64_t* label_starts, const int32_t* labels, const int64_t* feature_starts,
+                        const int32_t* features, const float* values, int64_t n, int64_t first) {
+    constexpr int64_t LABEL = 11, PAIR = 28, LINE = 2;  // the most characters each can take, with what separates them
+    const int64_t room = (label_starts[n] - label_starts[0]) * LABEL + (feature_starts[n] - feature_starts[0]) * PAIR + n * LINE;
+    Text text{std::unique_ptr<char[]>(new char[room]), 0};
+    char *at = text.characters.get(), *end = at + room;
+    for (int64_t i = 0; i < n; ++i) {
+        for (int64_t e = label_starts[i]; e < label_starts[i + 1]; ++e) {
+            if (e > label_starts[i]) *at++ = ',';
+            at = std::to_chars(at, end, labels[e]).ptr;
+        }
+        if (label_starts[i] == label_starts[i + 1] && feature_starts[i] == feature_starts[i + 1]) *at++ = ' ';
+        for (int64_t e = feature_starts[i]; e < feature_starts[i + 1]; ++e) {
+            *at++ = ' ';
+            at = std::to_chars(at, end, features[e] + first).ptr;
+            *at++ = ':';
+            at = write_float(at, end, values[e]);
+        }
+        *at++ = '\n';
+    }
+    text.size = static_cast<size_t>(at - text.characters.get());
+    return text;
+}
+
+}  // namespace labelsense

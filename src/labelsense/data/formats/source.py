@@ -1,0 +1,176 @@
+"""Bytes in and out: compressed or not, from a pipe or a file, and never half a file."""
+
+from __future__ import annotations
+
+import bz2
+import contextlib
+import gzip
+import io
+import lzma
+import os
+import shutil
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+HEAD = 2**16
+BOM = b"\xef\xbb\xbf"
+
+
+class FormatError(ValueError):
+    """A file that does not say what its format wants, with the place."""
+
+
+class Source:
+    """The bytes of a file or of standard input, decompressed; it can look ahead at the first line.
+
+    Attributes
+    ----------
+    path : Path or None
+        None for standard input.
+    name : str
+        What errors call it.
+    head : bytes
+        How it begins, without a byte order mark: at least the first line, if that is not very long.
+    compressed : bool
+    """
+
+    def __init__(self, path: Any) -> None:
+        self.path = None if str(path) == "-" else Path(path)
+        self.name = "standard input" if self.path is None else str(self.path)
+        self.is_folder = self.path is not None and self.path.is_dir()
+        raw: Any = io.BytesIO()
+        if not self.is_folder:
+            raw = sys.stdin.buffer if self.path is None else self.path.open("rb")
+        self._raw = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
+        self._start()
+
+    def _start(self) -> None:
+        magic = self._raw.peek(6)[:6]
+        self._stream: Any = self._raw
+        if magic.startswith(b"\x1f\x8b"):
+            self._stream = gzip.GzipFile(fileobj=self._raw)
+        elif magic.startswith(b"BZh"):
+            self._stream = bz2.BZ2File(self._raw)
+        elif magic == b"\xfd7zXZ\x00":
+            self._stream = lzma.LZMAFile(self._raw)
+        self.compressed = self._stream is not self._raw
+        self._ahead = b""
+        while len(self._ahead) < HEAD and b"\n" not in self._ahead and (block := self._read(HEAD, once=True)):
+            self._ahead += block
+        self._ahead = self._ahead.removeprefix(BOM)
+        self.head = self._ahead
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        if self._raw is not sys.stdin.buffer:
+            self._raw.close()
+
+    def error(self, line: int, message: str) -> FormatError:
+        """Return an error that names a line, counted from 1."""
+        return FormatError(f"{self.name}, line {line}: {message}")
+
+    def rewind(self) -> None:
+        """Start again at the first byte."""
+        self._raw.seek(0)
+        self._start()
+
+    def make_rewindable(self) -> None:
+        """Keep what comes through a pipe in a temporary file."""
+        if not self._raw.seekable():
+            kept = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the source
+            shutil.copyfileobj(self, kept, 2**20)
+            self._close()
+            self._raw = kept
+            self.rewind()
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes, at most ``size``; none at the end."""
+        if self._ahead:
+            block, self._ahead = self._ahead, b""
+            return block
+        return self._read(size)
+
+    def _read(self, size: int, once: bool = False) -> bytes:
+        try:
+            return (self._stream.read1 if once else self._stream.read)(size)
+        except EOFError:
+            raise FormatError(f"{self.name}: the compressed data end too early. The file is truncated.") from None
+        except (zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+            raise FormatError(f"{self.name}: the compressed data are damaged ({error}).") from None
+        except OSError as error:
+            if error.errno is None:  # how bz2 says so
+                raise FormatError(f"{self.name}: the compressed data are damaged ({error}).") from None
+            raise
+
+    def chunks(self, size: int) -> Iterator[bytes]:
+        """Yield whole lines, about ``size`` bytes at a time; the last line ends with a newline even if it has none."""
+        parts: list[bytes] = []
+        while block := self.read(size):
+            cut = block.rfind(b"\n") + 1
+            if cut:
+                yield b"".join([*parts, block[:cut]])
+                parts = []
+            parts.append(block[cut:])
+        if rest := b"".join(parts):
+            yield rest + b"\n"
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Yield each line with its number, without the newline."""
+        number = 0
+        for chunk in self.chunks(2**20):
+            for line in chunk.split(b"\n")[:-1]:
+                number += 1
+                yield number, line
+
+    def decode(self, number: int, line: bytes) -> str:
+        """Return a line as text."""
+        try:
+            return line.decode()
+        except UnicodeDecodeError as error:
+            bad = line[error.start : error.start + 1]
+            raise self.error(number, f"expected UTF-8, got {bad!r} after {error.start} bytes") from None
+
+
+COMPRESSIONS = (".gz", ".bz2", ".xz")
+
+
+def strip_compression(name: str) -> str:
+    """Return a file name without the suffix of its compression."""
+    return next((name.removesuffix(suffix) for suffix in COMPRESSIONS if name.endswith(suffix)), name)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that takes its name when the block ends well, and never exists if it does not.
+
+    It is written under another name in the same folder, synced, and renamed; compressed if its suffix says so.
+    """
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
+    try:
+        with temporary.open("xb") as raw:
+            with _compressor(raw, path.suffix) as file:
+                yield file
+            raw.flush()
+            os.fsync(raw.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _compressor(raw: IO[bytes], suffix: str) -> Any:
+    if suffix == ".gz":  # no name and no time: the same examples give the same bytes
+        return gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0)
+    if suffix == ".bz2":
+        return bz2.BZ2File(raw, "wb")
+    if suffix == ".xz":
+        return lzma.LZMAFile(raw, "wb")
+    return contextlib.nullcontext(raw)
