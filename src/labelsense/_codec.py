@@ -30,7 +30,7 @@ from labelsense.regress.design import Design
 from labelsense.regress.kernels import KERNELS, SumKernel
 from labelsense.regress.moments import Moments
 
-ESTIMATORS: dict[str, type] = {
+ESTIMATORS: dict[str, Any] = {
     cls.__name__: cls
     for cls in (
         CompressedLabelClassifier,

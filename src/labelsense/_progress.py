@@ -11,6 +11,7 @@ from typing import Any
 
 logger = logging.getLogger("labelsense")
 
+REPORT = "%s: %d %%"
 EVERY = 2.0  # seconds between two reports of the same step
 
 _shown: ContextVar[bool] = ContextVar("shown", default=False)
@@ -43,4 +44,4 @@ def report(step: str, done: float) -> None:
     now = time.monotonic()
     if _shown.get() and now - _last_report >= EVERY:
         _last_report = now
-        say("%s: %d %%", step, round(100 * done))
+        say(REPORT, step, round(100 * done))

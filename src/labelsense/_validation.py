@@ -113,4 +113,12 @@ def check_measurements(H: Any, n_measurements: int) -> FloatArray:
 def check_not_text(X: Any) -> None:
     """Refuse texts where features are expected."""
     if isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], str):
-        raise TypeError("X holds texts where features are expected. Pass features='words' to make features of words.")
+        raise TypeError(
+            "X holds texts where features are expected. CompressedLabelClassifier(features='words') learns from texts."
+        )
+
+
+def check_texts(X: Any) -> None:
+    """Refuse anything but texts where texts are expected."""
+    if hasattr(X, "dtype") and X.dtype.kind not in "OUT":
+        raise TypeError(f"X must hold texts, as in training. Got an array of {X.dtype}.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,17 @@ from labelsense._blocks import map_rows, row_blocks
 from labelsense._labels import TopK, Vocabulary, top_k
 from labelsense._progress import report, say, showing
 from labelsense._typing import CSR, FloatArray
-from labelsense._validation import check_choice, check_count, check_not_text, check_same_length, check_some_labels
+from labelsense._validation import (
+    check_choice,
+    check_count,
+    check_not_text,
+    check_same_length,
+    check_some_labels,
+    check_texts,
+)
 from labelsense.compress import COMPRESSORS, Compressor
 from labelsense.features import make_features
-from labelsense.metrics import ndcg_at_k
+from labelsense.metrics import ndcg_at_k, precision_at_k, recall_at_k
 from labelsense.reconstruct import DECODERS, Decoder
 from labelsense.regress import LEARNERS, Learner, RidgeLearner, SklearnLearner
 
@@ -57,10 +65,23 @@ class LabelPredictor(BaseEstimator, ABC):
 
     def score(self, X: Any, y: Any) -> float:
         """Return nDCG at 5. Labels that were not in the training data count as not found."""
+        return self.evaluate(X, y, [5])["nDCG@5"]
+
+    def evaluate(self, X: Any, y: Any, ks: Sequence[int] = (1, 3, 5)) -> dict[str, float]:
+        """Return precision, recall and nDCG at each k, from 0 to 1: ``{"P@1": ..., "recall@1": ..., "nDCG@1": ...}``.
+
+        Labels that were not in the training data count as not found.
+        """
         X = self._check_features(X)
         truth, extra = self.vocabulary_.read_counting_unknown(y)
         check_same_length(X, truth)
-        return ndcg_at_k(truth, top_k(self._scores(X, 5), 5), k=5, unseen=extra)
+        top = top_k(self._scores(X, max(ks)), max(ks))
+        figures: dict[str, float] = {}
+        for k in ks:
+            figures[f"P@{k}"] = precision_at_k(truth, top, k)
+            figures[f"recall@{k}"] = recall_at_k(truth, top, k, unseen=extra)
+            figures[f"nDCG@{k}"] = ndcg_at_k(truth, top, k, unseen=extra)
+        return figures
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, which :func:`labelsense.load_model` reads. No pickle is involved."""
@@ -73,6 +94,7 @@ class LabelPredictor(BaseEstimator, ABC):
         """Return X and the indicator matrix of Y, and remember their shapes and labels."""
         if Y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        check_not_text(X)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
         self.vocabulary_, Y = Vocabulary.learn(Y)
         check_same_length(X, Y)
@@ -81,6 +103,7 @@ class LabelPredictor(BaseEstimator, ABC):
 
     def _check_features(self, X: Any) -> Any:
         check_is_fitted(self)
+        check_not_text(X)
         return validate_data(self, X, accept_sparse="csr", reset=False, dtype=[np.float64, np.float32])
 
     @property
@@ -223,14 +246,20 @@ class CompressedLabelClassifier(LabelPredictor):
     def _learn_features(self, X: Any, Y: Any) -> Any:
         """Return X as the features that this model learns from."""
         if self.features is None:
-            check_not_text(X)
             self.features_ = None
             return X
         self.features_ = make_features(self.features)
         return self.features_.fit_transform(X, Y)
 
-    def _check_features(self, X: Any) -> Any:
+    @property
+    def takes_text(self) -> bool:
+        """Whether X holds texts."""
         check_is_fitted(self)
+        return self.features_ is not None and getattr(self.features_, "n_features_in_", None) is None
+
+    def _check_features(self, X: Any) -> Any:
+        if self.takes_text:
+            check_texts(X)
         return super()._check_features(X if self.features_ is None else self.features_.transform(X))
 
     def _scores(self, X: Any, at_least: int) -> CSR:

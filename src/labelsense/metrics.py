@@ -30,8 +30,10 @@ def precision_at_k(Y_true: Any, predicted: Any, k: int = 5) -> float:
     return float(hits.sum(axis=1).mean() / k)
 
 
-def recall_at_k(Y_true: Any, predicted: Any, k: int = 5) -> float:
+def recall_at_k(Y_true: Any, predicted: Any, k: int = 5, *, unseen: Any = 0) -> float:
     """Return the mean of (true labels among the k best) / (true labels); rows without labels count as 0.
+
+    ``unseen`` adds, to the number of true labels of each row, those that have no column.
 
     Examples
     --------
@@ -39,7 +41,7 @@ def recall_at_k(Y_true: Any, predicted: Any, k: int = 5) -> float:
     0.5
     """
     hits, Y = _hits(Y_true, predicted, k)
-    return float((hits.sum(axis=1) / np.maximum(np.diff(Y.indptr), 1)).mean())
+    return float((hits.sum(axis=1) / np.maximum(np.diff(Y.indptr) + unseen, 1)).mean())
 
 
 def ndcg_at_k(Y_true: Any, predicted: Any, k: int = 5, *, unseen: Any = 0) -> float:
@@ -101,7 +103,7 @@ def _ranking(predicted: Any, k: int) -> TopK:
         return top_k(sp.csr_array(predicted), k)
     labels, scores = predicted
     if not np.issubdtype(np.asarray(labels).dtype, np.integer):
-        raise TypeError("A TopK of named labels has no column numbers. Use predict_scores, or clf.score.")
+        raise TypeError("A TopK of named labels has no column numbers. Use predict_scores, or clf.evaluate.")
     if labels.shape[1] < k:
         raise ValueError(f"k must be at most the number of predicted labels, {labels.shape[1]}. Got {k}.")
     return TopK(labels[:, :k], scores[:, :k])

@@ -1,6 +1,6 @@
 """Data to learn from."""
 
-from labelsense.data.datasets import Dataset, load_debtags
+from labelsense.data.datasets import Dataset, load_dataset, load_debtags
 from labelsense.data.formats import (
     FORMATS,
     Examples,
@@ -18,6 +18,7 @@ __all__ = [
     "Examples",
     "FormatError",
     "detect_format",
+    "load_dataset",
     "load_debtags",
     "make_tagged_documents",
     "read_examples",

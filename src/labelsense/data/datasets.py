@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 from dataclasses import dataclass
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,20 +22,128 @@ class Dataset:
 
     Attributes
     ----------
-    X_train, X_test : CSR (n, p)
-        Features.
+    X_train, X_test : CSR (n, p), or array (n, height, width)
+        Features, or grey images.
     Y_train, Y_test : CSR (n, d)
         1 where a row has a label.
     features, labels : list of str
         The names of the columns of X and of Y.
     """
 
-    X_train: CSR
+    X_train: Any
     Y_train: CSR
-    X_test: CSR
+    X_test: Any
     Y_test: CSR
     features: list[str]
     labels: list[str]
+
+    def sha256(self) -> str:
+        """Return a checksum of the four matrices, which does not depend on how they are stored."""
+        digest = hashlib.sha256()
+        for part in (self.X_train, self.Y_train, self.X_test, self.Y_test):
+            matrix = sp.csr_array(part)
+            matrix.sum_duplicates()
+            for numbers, kind in (
+                (matrix.shape, "<i8"),
+                (matrix.indptr, "<i8"),
+                (matrix.indices, "<i8"),
+                (matrix.data, "<f4"),
+            ):
+                digest.update(np.asarray(numbers).astype(kind).tobytes())
+        return digest.hexdigest()
+
+
+PARTS = ("X_train", "Y_train", "X_test", "Y_test")
+
+
+def registry() -> dict[str, dict[str, Any]]:
+    """Return what is known of each data set: about, licence, rows, features, labels, bytes, home."""
+    return json.loads((resources.files("labelsense.data") / "registry.json").read_text())
+
+
+def load_dataset(name: str) -> Dataset:
+    """Return a data set by name.
+
+    It is looked for in the folder that the environment variable LABELSENSE_DATA names, then in the cache (the folder
+    ``labelsense`` in XDG_CACHE_HOME, or in ``~/.cache``), and then fetched from its public home into the cache, where
+    it has one that gives files; what was fetched is compared with a checksum. A folder in LABELSENSE_DATA with the
+    files X_train.npz, Y_train.npz, X_test.npz and Y_test.npz is a data set, known or not.
+
+    Parameters
+    ----------
+    name : str
+        One of ``labelsense datasets``, or the name of a folder in LABELSENSE_DATA.
+
+    Examples
+    --------
+    >>> from labelsense.data import load_dataset
+    >>> load_dataset("debtags").Y_test.shape
+    (8760, 571)
+    """
+    if name == "debtags":
+        return load_debtags()
+    folder = find_dataset(name)
+    if folder is not None:
+        return read_folder(folder)
+    known = registry()
+    if name not in known:
+        raise ValueError(
+            f"name must be one of {', '.join(known)}, or a folder in the one that LABELSENSE_DATA names. Got {name!r}."
+        )
+    if "fetch" not in known[name]:
+        raise FileNotFoundError(
+            f"{name} is not on this machine, and its home {known[name]['home']} does not give it in a form that can be "
+            f"fetched. Put {', '.join(part + '.npz' for part in PARTS)} into a folder {name}, and name the folder that "
+            "holds it in LABELSENSE_DATA. `labelsense convert` writes such files."
+        )
+    from labelsense.data.fetch import fetch_dataset
+
+    fetch_dataset(known[name], cache_folder() / name)
+    return read_folder(cache_folder() / name)
+
+
+def find_dataset(name: str) -> Path | None:
+    """Return the folder of a data set that is on this machine."""
+    homes = [os.environ.get("LABELSENSE_DATA"), cache_folder()]
+    for home in homes:
+        if home and name and any((Path(home) / name / file).is_file() for file in ("X_train.npz", "images.npz")):
+            return Path(home) / name
+    return None
+
+
+def cache_folder() -> Path:
+    """Return the folder where fetched data sets are kept."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "labelsense"
+
+
+def read_folder(folder: str | os.PathLike[str]) -> Dataset:
+    """Return the data set of a folder with X_train.npz, Y_train.npz, X_test.npz and Y_test.npz.
+
+    Or with images.npz, Y.npz and split.npz; the names of columns are in features.txt and labels.txt, if there.
+    """
+    folder = Path(folder)
+    if (folder / "images.npz").is_file():
+        with np.load(folder / "images.npz") as file, np.load(folder / "split.npz") as split:
+            images, train, test = file["images"], split["train"], split["test"]
+        Y = _load(folder / "Y.npz")
+        pixels = [f"{i},{j}" for i in range(images.shape[1]) for j in range(images.shape[2])]
+        return Dataset(images[train], Y[train], images[test], Y[test], pixels, _names(folder / "labels.txt", Y))
+    parts = {part: _load(folder / f"{part}.npz") for part in PARTS}
+    features = _names(folder / "features.txt", parts["X_train"])
+    return Dataset(**parts, features=features, labels=_names(folder / "labels.txt", parts["Y_train"]))
+
+
+def _load(path: Path) -> CSR:
+    return sp.csr_array(sp.load_npz(path)).astype(np.float32)
+
+
+def _names(path: Path, matrix: CSR) -> list[str]:
+    if not path.is_file():
+        return [str(column) for column in range(matrix.shape[1])]
+    names = path.read_text().split("\n")[: matrix.shape[1]]
+    if len(names) != matrix.shape[1]:
+        raise ValueError(f"{path} must have one line per column, {matrix.shape[1]}. Got {len(names)}.")
+    return names
 
 
 def load_debtags() -> Dataset:

@@ -1,0 +1,114 @@
+"""What the commands share: how they print, and how they read what they are given."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import scipy.sparse as sp
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from labelsense._labels import Vocabulary
+from labelsense._progress import REPORT, logger, showing
+from labelsense.data.formats import FORMATS, Examples
+
+console = Console(highlight=False)
+errors = Console(stderr=True, highlight=False)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Format = Annotated[
+    str | None, typer.Option(help=f"Format of the data, if the content does not tell: {', '.join(FORMATS)}.")
+]
+Data = Annotated[Path, typer.Argument(help="A data file, or - for standard input.")]
+Model = Annotated[Path, typer.Argument(help="A model file written by train.")]
+
+
+class _Bar(logging.Handler):
+    """Shows what the library says of its long steps as a progress bar, and the rest as lines above it."""
+
+    def __init__(self, progress: Progress) -> None:
+        super().__init__()
+        self.progress = progress
+        self.task = progress.add_task("", total=None)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.msg == REPORT and isinstance(record.args, tuple):
+            step, percent = record.args
+            self.progress.update(self.task, description=str(step), total=100, completed=float(str(percent)))
+        else:
+            self.progress.update(self.task, description=record.getMessage(), total=None)
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Show a progress bar on the terminal while the library works; nothing where there is no terminal."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), TimeElapsedColumn())
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
+        bar = _Bar(progress)
+        progress.update(bar.task, description=what)
+        level = logger.level
+        logger.addHandler(bar)
+        logger.setLevel(logging.INFO)
+        try:
+            with showing(1):
+                yield
+        finally:
+            logger.removeHandler(bar)
+            logger.setLevel(level)
+
+
+def print_json(value: Any) -> None:
+    """Print one line of JSON."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+
+
+def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
+    """Print names and what they are, in two columns."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in pairs:
+        table.add_row(name, value)
+    console.print(table)
+
+
+def percent(figures: dict[str, float], names: Iterable[str]) -> str:
+    """Return some of the figures in percent, on a line."""
+    return "  ".join(f"{name} {100 * figures[name]:.1f}" for name in names)
+
+
+def labels_of(examples: Examples, path: Path) -> Any:
+    """Return the labels as training wants them: names where there are names, else the indicator matrix."""
+    if examples.Y is None:
+        raise ValueError(f"{path} has no labels to learn from or to compare with.")
+    if isinstance(examples.Y, list) or examples.labels is None:
+        return examples.Y
+    return Vocabulary(examples.labels, len(examples.labels)).lists(examples.Y)
+
+
+def features_for(model: Any, examples: Examples) -> Any:
+    """Return X as the model takes it: rows of a format that does not state its width get the columns they lack."""
+    X = examples.X
+    if isinstance(X, list) or model.takes_text:
+        return X
+    expected = model.n_features_in_ if model.features_ is None else model.features_.n_features_in_
+    if X.shape[1] < expected:
+        X = sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], expected))
+    return X
+
+
+def truth_for(model: Any, examples: Examples, path: Path) -> Any:
+    """Return the labels as the model was given them in training."""
+    Y = labels_of(examples, path)
+    d = model.vocabulary_.n_labels
+    if not isinstance(Y, list) and model.vocabulary_.names is None and Y.shape[1] < d:
+        Y = sp.csr_array((Y.data, Y.indices, Y.indptr), shape=(Y.shape[0], d))
+    return Y

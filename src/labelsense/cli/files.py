@@ -1,0 +1,142 @@
+"""labelsense inspect, convert, datasets and demo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from labelsense import CompressedLabelClassifier, HadamardCompressor, OneVsAllClassifier, RidgeLearner
+from labelsense.cli.console import Data, Format, Json, Model, console, percent, print_json, print_pairs, working
+from labelsense.data import load_dataset, load_debtags, stream_examples, write_examples
+from labelsense.data.datasets import find_dataset, registry
+from labelsense.features import LogTfidfTransformer
+from labelsense.model_file import array_sizes, read_header
+
+
+def inspect(model: Model, json: Json = False) -> None:
+    """Print what is inside a model file, without loading it."""
+    header, arrays = read_header(model), array_sizes(model)
+    if json:
+        sizes = {name: {"kind": kind, "shape": shape, "bytes": size} for name, (kind, shape, size) in arrays.items()}
+        return print_json({**header, "arrays": sizes, "bytes": model.stat().st_size})
+    tree = header["model"]
+    learned = tree["learned"]
+    print_pairs(
+        [
+            ("model", f"{tree['is']}, {model.stat().st_size / 1e6:.1f} MB"),
+            ("written by", f"labelsense {header['version']}, format {header['format']}"),
+            ("features", f"{learned['n_features_in_']:,}"),
+            ("labels", f"{learned['vocabulary_']['parts']['n_labels']:,}"),
+            *((name, _brief(value)) for name, value in tree["settings"].items() if value is not None),
+        ]
+    )
+    table = Table("array", "kind", "shape", "MB", box=None, pad_edge=False)
+    for name, (kind, shape, size) in sorted(arrays.items(), key=lambda item: -item[1][2]):
+        table.add_row(name, kind, " x ".join(f"{n:,}" for n in shape), f"{size / 1e6:.2f}")
+    console.print()
+    console.print(table)
+
+
+def convert(
+    source: Data,
+    target: Annotated[Path, typer.Argument(help="Where to write; the end of the name tells the format.")],
+    format: Format = None,
+    to: Annotated[str | None, typer.Option(help="Format to write, whatever the name is.")] = None,
+    json: Json = False,
+) -> None:
+    """Turn a data file into another format, in memory that does not grow with the file."""
+    rows = 0
+
+    def batches() -> Any:
+        nonlocal rows
+        for batch in stream_examples(source, format):
+            rows += len(batch)
+            yield batch
+
+    with working(f"converting {source}"):
+        write_examples(target, batches(), to)
+    if json:
+        return print_json({"rows": rows, "file": str(target)})
+    print_pairs([("converted", f"{rows:,} rows"), ("saved", str(target))])
+
+
+def datasets(
+    name: Annotated[
+        str | None, typer.Argument(help="A data set to fetch and describe; by default all are listed.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """List the data sets that `labelsense.data.load_dataset` knows, or fetch one."""
+    known = registry()
+    if name is not None:
+        data = load_dataset(name)
+        entry = known.get(name, {})
+        shape = {"train": list(data.X_train.shape), "test": list(data.X_test.shape), "labels": data.Y_train.shape[1]}
+        if json:
+            return print_json({"name": name, **entry, **shape, "where": _where(name)})
+        return print_pairs(
+            [
+                (name, entry.get("about", "a folder of LABELSENSE_DATA")),
+                ("licence", entry.get("licence", "unknown")),
+                ("where", _where(name)),
+                ("train", f"{data.X_train.shape[0]:,} rows"),
+                ("test", f"{data.X_test.shape[0]:,} rows"),
+                ("features", " x ".join(f"{n:,}" for n in data.X_train.shape[1:])),
+                ("labels", f"{data.Y_train.shape[1]:,}, {data.Y_train.nnz / data.Y_train.shape[0]:.1f} a row"),
+            ]
+        )
+    if json:
+        return print_json([{"name": name, **entry, "where": _where(name)} for name, entry in known.items()])
+    table = Table("name", "about", "train", "features", "labels", "licence", "where", box=None, pad_edge=False)
+    for name, entry in known.items():
+        numbers = [f"{n:,}" for n in (entry["rows"][0], entry["features"], entry["labels"])]
+        table.add_row(name, entry["about"], *numbers, entry["licence"], _where(name))
+    console.print(table)
+
+
+def demo(json: Json = False) -> None:
+    """Learn to tag Debian packages, with data that come with labelsense."""
+    data = load_debtags()
+    scaler = LogTfidfTransformer().fit(data.X_train)
+    X, X_test = scaler.transform(data.X_train), scaler.transform(data.X_test)
+    models = {
+        f"{m} regressions": CompressedLabelClassifier(
+            HadamardCompressor(m), RidgeLearner("loo", random_state=0), random_state=0, n_jobs=-1
+        )
+        for m in (50, 100, 200)
+    }
+    models[f"{data.Y_train.shape[1]} regressions, one per tag"] = OneVsAllClassifier(
+        RidgeLearner("loo", random_state=0)
+    )
+    results = {}
+    if not json:
+        n, d = data.Y_train.shape
+        console.print(f"{n:,} Debian packages to learn from, {X_test.shape[0]:,} to test on, {d} tags.")
+    for name, model in models.items():
+        with working(name):
+            results[name] = model.fit(X, data.Y_train).evaluate(X_test, data.Y_test)
+        if not json:
+            console.print(f"{name:<30} {percent(results[name], ('P@1', 'P@3', 'P@5'))}")
+    if json:
+        print_json(results)
+
+
+def _where(name: str) -> str:
+    if name == "debtags":
+        return "bundled"
+    folder = find_dataset(name)
+    if folder is not None:
+        return str(folder)
+    return "can be fetched" if "fetch" in registry().get(name, {}) else "by hand"
+
+
+def _brief(value: Any) -> str:
+    """Return a setting of the tree in a few words."""
+    if not isinstance(value, dict):
+        return str(value)
+    settings = value.get("settings", {})
+    inside = ", ".join(f"{key}={_brief(item)}" for key, item in settings.items() if item is not None)
+    return f"{value['is']}({inside})" if "settings" in value else value["is"]

@@ -1,0 +1,117 @@
+"""labelsense predict and labelsense evaluate."""
+
+from __future__ import annotations
+
+import json as json_lines
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from labelsense import load_model
+from labelsense._files import replacing
+from labelsense.cli.console import (
+    Data,
+    Format,
+    Json,
+    Model,
+    console,
+    features_for,
+    percent,
+    print_json,
+    print_pairs,
+    truth_for,
+    working,
+)
+from labelsense.data import Examples, read_examples, stream_examples
+
+ROWS = 8192  # predicted between two writes
+
+
+def predict(
+    model: Model,
+    data: Data = Path("-"),
+    k: Annotated[int, typer.Option("-k", min=1, help="How many labels a row, at most.")] = 5,
+    threshold: Annotated[float | None, typer.Option(help="Leave out labels with a lower score.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write JSON lines to this file.")] = None,
+    format: Format = None,
+    json: Json = False,
+) -> None:
+    """Predict the labels of texts or features: one JSON object a row, or a table on a terminal.
+
+    echo "a game of chess" | labelsense predict model
+    """
+    loaded = load_model(model)
+    answers = _answers(loaded, data, format, k, threshold)
+    if output is not None:
+        with replacing(output) as temporary, open(temporary, "w", encoding="utf-8") as file:
+            _write(answers, file)
+    elif json or not console.is_terminal:
+        _write(answers, sys.stdout)
+    else:
+        _print_table(answers)
+
+
+def evaluate(
+    model: Model,
+    data: Data,
+    k: Annotated[list[int] | None, typer.Option("-k", min=1, help="Cut-offs; by default 1, 3 and 5.")] = None,
+    format: Format = None,
+    json: Json = False,
+) -> None:
+    """Compare a model's predictions with the labels of a file: precision, recall and nDCG at k."""
+    loaded = load_model(model)
+    ks = sorted(set(k or (1, 3, 5)))
+    with working(f"reading {data}"):
+        examples = read_examples(data, format)
+    if not len(examples):
+        raise ValueError(f"{data} has no rows.")
+    with working("evaluating"):
+        figures = loaded.evaluate(features_for(loaded, examples), truth_for(loaded, examples, data), ks)
+    if json:
+        return print_json({"rows": len(examples), **figures})
+    lines = [(name, percent(figures, [f"{name}@{i}" for i in ks])) for name in ("P", "recall", "nDCG")]
+    print_pairs([("rows", f"{len(examples):,}"), *lines])
+
+
+def _answers(model: Any, data: Path, format: str | None, k: int, threshold: float | None) -> Iterator[dict[str, Any]]:
+    for batch in stream_examples(data, format, ROWS):
+        if not len(batch):
+            continue
+        top = model.predict_topk(features_for(model, batch), k)
+        for i, (labels, scores) in enumerate(zip(top.labels.tolist(), top.scores.tolist(), strict=True)):
+            kept = [
+                (label, round(score, 4))
+                for label, score in zip(labels, scores, strict=True)
+                if label is not None and label != -1 and (threshold is None or score >= threshold)
+            ]
+            yield {"row": _row(batch, i), "labels": [label for label, _ in kept], "scores": [s for _, s in kept]}
+
+
+def _row(batch: Examples, i: int) -> str:
+    """Return what a person would know the row by: how its text begins, or its largest features."""
+    if isinstance(batch.X, list):
+        return batch.X[i]
+    start, stop = batch.X.indptr[i], batch.X.indptr[i + 1]
+    names = batch.features
+    return ", ".join(names[j] if names else str(j) for j in batch.X.indices[start:stop][:8])
+
+
+def _write(answers: Iterator[dict[str, Any]], file: IO[str]) -> None:
+    for answer in answers:
+        del answer["row"]
+        file.write(json_lines.dumps(answer, ensure_ascii=False) + "\n")
+    file.flush()
+
+
+def _print_table(answers: Iterator[dict[str, Any]]) -> None:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("row", max_width=40, no_wrap=True, overflow="ellipsis")
+    table.add_column("labels", overflow="fold")
+    for answer in answers:
+        pairs = zip(answer["labels"], answer["scores"], strict=True)
+        table.add_row(" ".join(answer["row"].split()), ", ".join(f"{label} {score:.2f}" for label, score in pairs))
+    console.print(table, markup=False)
