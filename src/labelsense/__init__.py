@@ -7,9 +7,9 @@ Three steps, three folders: ``labelsense.compress`` makes A, ``labelsense.regres
 gets the labels back. ``CompressedLabelClassifier`` puts them together.
 """
 
-from labelsense import data, metrics
+from labelsense import data, metrics, theory
 from labelsense._labels import TopK
-from labelsense.baselines import OneVsAllClassifier
+from labelsense.baselines import ECOCClassifier, OneVsAllClassifier, SECOCClassifier
 from labelsense.compress import BernoulliCompressor, DeVoreCompressor, GaussianCompressor, HadamardCompressor
 from labelsense.estimator import CompressedLabelClassifier
 from labelsense.features import LogTfidfTransformer
@@ -32,6 +32,7 @@ __all__ = [
     "CorrelationDecoder",
     "CosineKernel",
     "DeVoreCompressor",
+    "ECOCClassifier",
     "FoBaDecoder",
     "GaussianCompressor",
     "HadamardCompressor",
@@ -43,8 +44,10 @@ __all__ = [
     "PolynomialKernel",
     "RBFKernel",
     "RidgeLearner",
+    "SECOCClassifier",
     "SklearnLearner",
     "TopK",
     "data",
     "metrics",
+    "theory",
 ]
