@@ -102,13 +102,13 @@ class OutputCodeClassifier(LabelPredictor):
         n, d = Y.shape
         self.labels_per_row_ = float(Y.sum()) / n
         code = self._make_code(d, max(1, TARGET_NUMBERS // n), check_random_state(self.random_state))
-        self.parts_: list[tuple[Operator, Learner]] = []
-        self.n_subproblems_ = 0
+        parts: list[tuple[Operator, Learner]] = []
         with showing(self.verbose):
             for part in code:
-                self.parts_.append((part, make_learner(self.learner, self.n_jobs).fit(X, part.compress(Y))))
-                self.n_subproblems_ += part.n_measurements
-                say("learned %d subproblems", self.n_subproblems_)
+                parts.append((part, make_learner(self.learner, self.n_jobs).fit(X, part.compress(Y))))
+                say("learned %d subproblems", part.n_measurements)
+        self.parts_ = parts
+        self.n_subproblems_ = sum(part.n_measurements for part, _ in parts)
         return self
 
     def _scores(self, X: Any, at_least: int) -> CSR:

@@ -127,6 +127,8 @@ def _improve(operator: Operator, J: IntArray, end: int) -> float:
         if abs(values[end] - 1) <= worst:
             return worst
         worst, vector = float(abs(values[end] - 1)), vectors[:, end]
+        if len(J) == operator.n_labels:  # nothing to swap in
+            return worst
         correlation = np.abs(operator.correlate((columns @ vector)[None])[0])
         correlation[J] = -1
         J = J.copy()
