@@ -55,6 +55,9 @@ class TestIsometry:
     def test_columns_that_are_not_of_norm_one(self):
         A = np.diag([2.0, 0.5])  # squared norms 4 and 0.25
         assert theory.rip_constant(A, 1) == theory.rip_upper_bound(A, 1) == theory.rip_lower_bound(A, 1) == 3
+        short = 0.5 * np.array([[1.0, 0.6], [0.0, 0.8]])  # eigenvalues 0.1 and 0.4: the low end counts
+        assert theory.rip_constant(short, 2) == pytest.approx(0.9)
+        assert theory.rip_upper_bound(short, 2) == pytest.approx(0.9)
 
     @given(SEEDS, st.sampled_from(["gaussian", "signs"]), st.integers(2, 8), st.integers(2, 8), st.data())
     def test_exact_lies_between_the_bounds_and_equals_brute_force(self, seed, kind, m, d, data):
