@@ -204,10 +204,10 @@ class SECOCClassifier(OutputCodeClassifier):
 
     In the form that the paper compares with: the subproblems are regressions, and there is one for each row of the
     Hadamard matrix of order D, the smallest power of two that is at least d. The score of a label is the mean over all
-    halves of the predicted difference, signed by the half that the label is in. The squared error of the scores is
-    then at most 4 k^2 r-bar (:func:`labelsense.theory.secoc_bound`), and with linear learners they are those of
-    :class:`~labelsense.OneVsAllClassifier`. The guarantee needs all D subproblems; with fewer, labels disturb one
-    another as in :class:`~labelsense.ECOCClassifier`.
+    halves of the predicted difference, signed by the half that the label is in. The squared error of the scores of all
+    d labels is then at most 4 k^2 r-bar (:func:`labelsense.theory.secoc_bound`), and with linear learners they are
+    those of :class:`~labelsense.OneVsAllClassifier`. The guarantee needs all D subproblems; with fewer, labels
+    disturb one another as in :class:`~labelsense.ECOCClassifier`.
 
     Parameters
     ----------

@@ -3,7 +3,8 @@
 Theorem 1 turns a good fit of the measurements into a good label vector (:func:`regret_factors`), Theorem 2 is about OMP
 (:func:`omp_sparsity`), Theorem 3 is the regret transform (:func:`regret_transform`), Theorem 4 is about linear
 prediction (:func:`linear_compression`). Lemma 7 gives restricted isometry from the coherence
-(:func:`rip_upper_bound`). A bound that holds tells what cannot go wrong; a bound that is infinite tells nothing.
+(:func:`rip_upper_bound`). A bound that holds tells what cannot go wrong; a bound that is infinite tells nothing. All
+of it is up to the rounding of A in float32.
 """
 
 from labelsense.theory.codes import label_ranges, scaled_error, secoc_bound
