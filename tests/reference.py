@@ -90,3 +90,32 @@ def ridge(X, Z, alpha):
     stacked = np.vstack([Xc, np.sqrt(alpha) * np.eye(p)])
     W = np.linalg.lstsq(stacked, np.vstack([Zc, np.zeros((p, Z.shape[1]))]), rcond=None)[0]
     return W, z_mean - x_mean @ W
+
+
+def loss_decoding(M, f, loss):
+    """The total loss of each label: over all subproblems, of the margin of its half."""
+    m, d = M.shape
+    return np.array([sum(loss(M[s, j] * f[s]) for s in range(m)) for j in range(d)])
+
+
+def subset_average(subsets, z, d):
+    """The estimate of each label from differences z between subsets and their complements."""
+    estimate = np.zeros(d)
+    for i in range(d):
+        for subset, difference in zip(subsets, z, strict=True):
+            estimate[i] += difference if i in subset else -difference
+    return estimate / len(subsets)
+
+
+def sperr(k, y):
+    """The paper's sparsity error of one vector."""
+    rest = sorted(np.abs(y), reverse=True)[k:]
+    return sum(v**2 for v in rest) + sum(rest) ** 2 / k
+
+
+def isometry(A, J):
+    """How far the squared singular values of the columns J are from 1."""
+    values = np.zeros(len(J))
+    found = np.linalg.svd(A[:, J], compute_uv=False) ** 2
+    values[: len(found)] = found
+    return np.abs(values - 1).max()

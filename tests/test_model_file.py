@@ -24,6 +24,7 @@ from sklearn.svm import SVR
 from labelsense import (
     CompressedLabelClassifier,
     CosineKernel,
+    ECOCClassifier,
     GaussianCompressor,
     HadamardCompressor,
     KernelRidgeLearner,
@@ -32,6 +33,7 @@ from labelsense import (
     PolynomialKernel,
     RBFKernel,
     RidgeLearner,
+    SECOCClassifier,
     load_model,
     model_file,
 )
@@ -108,8 +110,9 @@ def test_other_scikit_learn_estimators_are_stored_by_skops(path):
     assert same(model, saved_and_loaded(model, path), X)
 
 
-def test_one_against_all_round_trips(path):
-    model = OneVsAllClassifier().fit(X, LISTS)
+@pytest.mark.parametrize("baseline", [OneVsAllClassifier(), ECOCClassifier(random_state=0), SECOCClassifier()], ids=str)
+def test_baselines_round_trip(baseline, path):
+    model = baseline.fit(X, LISTS)
     assert same(model, saved_and_loaded(model, path), X)
 
 

@@ -71,6 +71,12 @@ class TestRidge:
         np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-4)
 
     @pytest.mark.parametrize("solver", ["primal", "dual"])
+    def test_least_squares_of_rows_that_add_up_to_a_constant(self, solver):
+        X = np.eye(6)[np.arange(60) % 6]  # after centring one eigenvalue of X'X is rounding, and must not be inverted
+        Z = X @ np.random.default_rng(0).normal(size=(6, 32))
+        np.testing.assert_allclose(RidgeLearner(0, solver=solver).fit(X, Z).predict(X), Z, atol=1e-5)
+
+    @pytest.mark.parametrize("solver", ["primal", "dual"])
     @pytest.mark.parametrize(("n", "p"), [(60, 20), (20, 60), (30, 30)])
     @pytest.mark.parametrize("rank", [5, 12])
     def test_least_squares_of_least_norm_when_rank_deficient(self, solver, n, p, rank):

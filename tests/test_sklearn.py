@@ -18,12 +18,14 @@ from labelsense import (
     BernoulliCompressor,
     CompressedLabelClassifier,
     DeVoreCompressor,
+    ECOCClassifier,
     GaussianCompressor,
     HadamardCompressor,
     KernelRidgeLearner,
     LogTfidfTransformer,
     OneVsAllClassifier,
     RidgeLearner,
+    SECOCClassifier,
     SklearnLearner,
 )
 
@@ -60,7 +62,7 @@ def expected_failures(estimator):
         return EXPECTED["learner"]
     if isinstance(estimator, CompressedLabelClassifier):
         return EXPECTED["model"] | {"check_fit_score_takes_y": UPDATES}
-    if isinstance(estimator, OneVsAllClassifier):
+    if isinstance(estimator, (OneVsAllClassifier, ECOCClassifier, SECOCClassifier)):
         return EXPECTED["model"]
     return {}
 
@@ -71,6 +73,8 @@ def expected_failures(estimator):
     [
         CompressedLabelClassifier(),
         OneVsAllClassifier(),
+        ECOCClassifier(),
+        SECOCClassifier(),
         RidgeLearner(),
         RidgeLearner(solver="dual"),
         RidgeLearner(solver="cg"),

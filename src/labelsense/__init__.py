@@ -7,9 +7,9 @@ Three steps, three folders: ``labelsense.compress`` makes A, ``labelsense.regres
 gets the labels back. ``CompressedLabelClassifier`` puts them together.
 """
 
-from labelsense import data, metrics
+from labelsense import data, metrics, theory
 from labelsense._labels import TopK
-from labelsense.baselines import OneVsAllClassifier
+from labelsense.baselines import ECOCClassifier, OneVsAllClassifier, SECOCClassifier
 from labelsense.compress import BernoulliCompressor, DeVoreCompressor, GaussianCompressor, HadamardCompressor
 from labelsense.estimator import CompressedLabelClassifier
 from labelsense.features import LogTfidfTransformer
@@ -33,6 +33,7 @@ __all__ = [
     "CorrelationDecoder",
     "CosineKernel",
     "DeVoreCompressor",
+    "ECOCClassifier",
     "FoBaDecoder",
     "GaussianCompressor",
     "HadamardCompressor",
@@ -45,9 +46,11 @@ __all__ = [
     "PolynomialKernel",
     "RBFKernel",
     "RidgeLearner",
+    "SECOCClassifier",
     "SklearnLearner",
     "TopK",
     "data",
     "load_model",
     "metrics",
+    "theory",
 ]

@@ -18,7 +18,7 @@ from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, 
 from sklearn.pipeline import Pipeline
 
 from labelsense._labels import Vocabulary
-from labelsense.baselines import OneVsAllClassifier
+from labelsense.baselines import ECOCClassifier, OneVsAllClassifier, SECOCClassifier
 from labelsense.compress import COMPRESSORS
 from labelsense.compress.base import DenseOperator
 from labelsense.compress.hadamard import MAX_LABELS, HadamardOperator
@@ -35,6 +35,8 @@ ESTIMATORS: dict[str, Any] = {
     for cls in (
         CompressedLabelClassifier,
         OneVsAllClassifier,
+        ECOCClassifier,
+        SECOCClassifier,
         RidgeLearner,
         KernelRidgeLearner,
         SklearnLearner,

@@ -1,18 +1,28 @@
-"""What the paper compares with."""
+"""What the paper compares with: one-against-all and output codes."""
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import check_random_state
+from sklearn.utils.random import sample_without_replacement
 
 from labelsense._blocks import row_blocks
-from labelsense._typing import CSR
-from labelsense._validation import check_count
+from labelsense._progress import say, showing
+from labelsense._typing import CSR, FloatArray
+from labelsense._validation import check_choice, check_count
+from labelsense.compress import BernoulliCompressor, HadamardOperator, Operator
+from labelsense.compress.hadamard import hadamard_order
 from labelsense.estimator import LabelPredictor, make_learner
+from labelsense.regress import Learner
 
 SCORE_NUMBERS = 2**24  # scores that exist at a time
+TARGET_NUMBERS = 2**24  # targets of subproblems that exist at a time
 
 
 class OneVsAllClassifier(LabelPredictor):
@@ -63,6 +73,216 @@ class OneVsAllClassifier(LabelPredictor):
             for block in row_blocks(X.shape[0], max(1, SCORE_NUMBERS // d))
         ]
         return sp.vstack(parts, format="csr")
+
+
+class OutputCodeClassifier(LabelPredictor):
+    """Output codes: each subproblem splits the labels in two halves, and all of them vote on each label.
+
+    The target of a subproblem is the number of the row's labels in one half less the number in the other. A code is
+    kept in parts of a few subproblems, each with its learner, so that the targets (n, m) never exist at once.
+    """
+
+    learner: Any
+    n_nonzero: int
+    random_state: Any
+    n_jobs: int | None
+
+    @abstractmethod
+    def _make_code(self, n_labels: int, size: int, random_state: np.random.RandomState) -> Iterator[Operator]:
+        """Yield the code, with entries ±1/sqrt(rows), in parts of at most so many rows."""
+
+    @abstractmethod
+    def _votes(self, differences: FloatArray) -> FloatArray:
+        """Return what to average, given the predicted differences between the halves."""
+
+    def fit(self, X: Any, Y: Any) -> OutputCodeClassifier:
+        """Learn from X (n, p) and Y: an indicator matrix (n, d), sparse or dense, or one list of labels per row."""
+        check_count(self.n_nonzero, "n_nonzero")
+        X, Y = self._check_training(X, Y)
+        n, d = Y.shape
+        self.labels_per_row_ = float(Y.sum()) / n
+        code = self._make_code(d, max(1, TARGET_NUMBERS // n), check_random_state(self.random_state))
+        parts: list[tuple[Operator, Learner]] = []
+        with showing(self.verbose):
+            for part in code:
+                parts.append((part, make_learner(self.learner, self.n_jobs).fit(X, part.compress(Y))))
+                say("learned %d subproblems", part.n_measurements)
+        self.parts_ = parts
+        self.n_subproblems_ = sum(part.n_measurements for part, _ in parts)
+        return self
+
+    def _scores(self, X: Any, at_least: int) -> CSR:
+        d = self.vocabulary_.n_labels
+        keep = min(max(self.n_nonzero, at_least), d)
+        blocks = row_blocks(X.shape[0], max(1, SCORE_NUMBERS // d))
+        return sp.vstack([_best_of_dense(self._averages(X[block]), keep) for block in blocks], format="csr")
+
+    def _averages(self, X: Any) -> FloatArray:
+        """Return for each label the mean of the votes over all subproblems, signed by the half that it is in."""
+        total = np.zeros((X.shape[0], self.vocabulary_.n_labels), np.float32)
+        for part, learner in self.parts_:
+            scale = np.float32(math.sqrt(part.n_measurements))
+            differences = np.asarray(learner.predict(X), np.float32).reshape(X.shape[0], -1) * scale
+            total += part.correlate(self._votes(differences)) * (scale / self.n_subproblems_)
+        return total
+
+
+class ECOCClassifier(OutputCodeClassifier):
+    """Error-correcting output codes: random halves, loss-based decoding.
+
+    The margin of a subproblem is its predicted difference over the mean number of labels of a row, so that it is
+    about ±1 where the row's labels are all in one half. A label's loss is the sum of the losses of its margins over all
+    subproblems. For a code of ±1, that loss is a constant less the sum of signed votes (L(-f) - L(f)) / 2, whose
+    average is the score. Where rows have one label, this is the method of Allwein, Schapire and Singer.
+
+    With the squared loss (or the logistic one, which ranks alike) scores estimate E[y given x] without bias, with a
+    variance of about labels per row / m for each label; with other losses they only rank.
+
+    Parameters
+    ----------
+    learner : Learner, scikit-learn regressor or {"ridge", "kernel_ridge"}
+        How to learn the subproblems.
+    n_subproblems : int or "auto"
+        m, the number of splits. "auto" is 10 log2(d), rounded up.
+    loss : {"squared", "hinge", "exponential", "hamming"}
+        "hamming" counts the subproblems on the wrong side, whatever the margin: the classical decoding.
+    n_nonzero : int
+        How many of the best scores of each row ``predict_scores`` keeps.
+    random_state : int, RandomState or None
+        Seed of the code.
+    n_jobs : int, optional
+        Copies of a single-target regressor fitted at a time.
+    verbose : int
+        1 logs each step.
+
+    References
+    ----------
+    Dietterich, Bakiri (1995), Solving multiclass learning problems via error-correcting output codes.
+    Allwein, Schapire, Singer (2000), Reducing multiclass to binary: a unifying approach for margin classifiers.
+
+    Examples
+    --------
+    >>> from labelsense import ECOCClassifier
+    >>> from labelsense.data import make_tagged_documents
+    >>> X, Y = make_tagged_documents(n_samples=300, n_labels=50, random_state=0)
+    >>> clf = ECOCClassifier(random_state=0).fit(X, Y)
+    >>> clf.n_subproblems_, clf.predict_topk(X, k=3).labels.shape
+    (57, (300, 3))
+    """
+
+    def __init__(
+        self,
+        learner: Any = "ridge",
+        *,
+        n_subproblems: int | str = "auto",
+        loss: str = "squared",
+        n_nonzero: int = 10,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.learner = learner
+        self.n_subproblems = n_subproblems
+        self.loss = loss
+        self.n_nonzero = n_nonzero
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _make_code(self, n_labels: int, size: int, random_state: np.random.RandomState) -> Iterator[Operator]:
+        check_choice(self.loss, "loss", VOTES)
+        m = _count_subproblems(self.n_subproblems, math.ceil(10 * math.log2(n_labels)), None)
+        for rows in row_blocks(m, min(size, n_labels)):
+            yield BernoulliCompressor(rows.stop - rows.start, random_state=random_state).fit(n_labels).operator_
+
+    def _votes(self, differences: FloatArray) -> FloatArray:
+        return VOTES[self.loss](differences / self.labels_per_row_) * self.labels_per_row_
+
+
+class SECOCClassifier(OutputCodeClassifier):
+    """Sensitive error-correcting output codes: the halves of a Hadamard matrix, decoded by averages.
+
+    In the form that the paper compares with: the subproblems are regressions, and there is one for each row of the
+    Hadamard matrix of order D, the smallest power of two that is at least d. The score of a label is the mean over all
+    halves of the predicted difference, signed by the half that the label is in. The squared error of the scores of all
+    d labels is then at most 4 k^2 r-bar (:func:`labelsense.theory.secoc_bound`), and with linear learners they are
+    those of :class:`~labelsense.OneVsAllClassifier`. The guarantee needs all D subproblems; with fewer, labels
+    disturb one another as in :class:`~labelsense.ECOCClassifier`.
+
+    Parameters
+    ----------
+    learner : Learner, scikit-learn regressor or {"ridge", "kernel_ridge"}
+        How to learn the subproblems.
+    n_subproblems : int or "auto"
+        How many rows of the Hadamard matrix, chosen at random. "auto" is all of them.
+    n_nonzero : int
+        How many of the best scores of each row ``predict_scores`` keeps.
+    random_state : int, RandomState or None
+        Seed of the choice of rows.
+    n_jobs : int, optional
+        Copies of a single-target regressor fitted at a time.
+    verbose : int
+        1 logs each step.
+
+    References
+    ----------
+    Langford, Beygelzimer (2005), Sensitive error correcting output codes.
+
+    Examples
+    --------
+    >>> from labelsense import SECOCClassifier
+    >>> from labelsense.data import make_tagged_documents
+    >>> X, Y = make_tagged_documents(n_samples=300, n_labels=50, random_state=0)
+    >>> clf = SECOCClassifier().fit(X, Y)
+    >>> clf.n_subproblems_, clf.predict_topk(X, k=3).labels.shape
+    (64, (300, 3))
+    """
+
+    def __init__(
+        self,
+        learner: Any = "ridge",
+        *,
+        n_subproblems: int | str = "auto",
+        n_nonzero: int = 10,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.learner = learner
+        self.n_subproblems = n_subproblems
+        self.n_nonzero = n_nonzero
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _make_code(self, n_labels: int, size: int, random_state: np.random.RandomState) -> Iterator[Operator]:
+        order = hadamard_order(n_labels)
+        m = _count_subproblems(self.n_subproblems, order, order)
+        chosen = sample_without_replacement(order, m, random_state=random_state)
+        for rows in row_blocks(m, size):
+            yield HadamardOperator(chosen[rows], order, n_labels)
+
+    def _votes(self, differences: FloatArray) -> FloatArray:
+        return differences
+
+
+# The loss L of a margin f -> (L(-f) - L(f)) / 2, as a multiple of which the slope at 0 is 1.
+VOTES: dict[str, Callable[[Any], Any]] = {
+    "squared": lambda f: f,
+    "hinge": lambda f: (np.maximum(0, 1 + f) - np.maximum(0, 1 - f)) / 2,
+    "exponential": lambda f: np.sinh(np.clip(f, -50, 50)),  # a wild margin must not become infinite
+    "hamming": np.sign,
+}
+
+
+def _count_subproblems(value: int | str, auto: int, high: int | None) -> int:
+    if value == "auto":
+        return auto
+    if isinstance(value, str):
+        raise ValueError(f"n_subproblems must be an integer or 'auto'. Got {value!r}.")
+    return check_count(
+        value, "n_subproblems", high=high, remedy="The Hadamard matrix has no more rows." if high else ""
+    )
 
 
 def _best_of_dense(scores: Any, keep: int) -> CSR:

@@ -40,11 +40,11 @@ def save_model(model: LabelPredictor, path: str | os.PathLike[str]) -> None:
     """
     from labelsense import __version__
 
-    encoder = Encoder()
-    learner = vars(model).get("learner_")
-    if learner is None:
+    if "vocabulary_" not in vars(model):
         raise ValueError(f"This {type(model).__name__} is not fitted yet. Call fit before save.")
+    learner = vars(model).get("learner_")
     _ = getattr(learner, "coef_", None)  # a model with rows not yet solved for is solved now, once
+    encoder = Encoder()
     tree = encoder.encode(model, "model")
     header = json.dumps({"format": FORMAT, "version": __version__, "model": tree})
     if not encoder.arrays:
@@ -142,7 +142,7 @@ def _try_out(model: Any) -> None:
     features = getattr(model, "features_", None)
     width = getattr(features, "n_features_in_", None) if features is not None else model.n_features_in_
     empty: Any = [""] if width is None else np.zeros((1, width), np.float32)
-    if width is not None and not isinstance(model.learner_, SklearnLearner):
+    if width is not None and not isinstance(vars(model).get("learner_"), SklearnLearner):
         empty = sp.csr_array(empty)  # which reads none of the mapped weights
     if model.predict_scores(empty).shape != (1, model.vocabulary_.n_labels):
         raise ValueError("its parts have different sizes")

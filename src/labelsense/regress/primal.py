@@ -140,7 +140,7 @@ def positive_eigenpairs(gram: Any, alpha: float) -> tuple[Any, Any]:
     """Return the eigenpairs of gram + alpha I that are not zero up to rounding."""
     values, vectors = la.eigh(gram, lower=True)
     values = values + alpha
-    keep = values > len(values) * np.finfo(np.float64).eps * max(values[-1], 0)
+    keep = values > USELESS[np.dtype(np.float64)] * max(values[-1], 0)
     return values[keep], vectors[:, keep]
 
 
