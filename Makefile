@@ -24,7 +24,7 @@ $(VENV)/.installed: $(SOURCES)
 	@touch $@
 
 demo: $(VENV)/.installed
-	@$(BIN)/python examples/demo.py
+	@$(BIN)/labelsense demo
 
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest

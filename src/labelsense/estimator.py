@@ -103,7 +103,6 @@ class LabelPredictor(BaseEstimator, ABC):
 
     def _check_features(self, X: Any) -> Any:
         check_is_fitted(self)
-        check_not_text(X)
         return validate_data(self, X, accept_sparse="csr", reset=False, dtype=[np.float64, np.float32])
 
     @property
@@ -258,8 +257,7 @@ class CompressedLabelClassifier(LabelPredictor):
         return self.features_ is not None and getattr(self.features_, "n_features_in_", None) is None
 
     def _check_features(self, X: Any) -> Any:
-        if self.takes_text:
-            check_texts(X)
+        (check_texts if self.takes_text else check_not_text)(X)
         return super()._check_features(X if self.features_ is None else self.features_.transform(X))
 
     def _scores(self, X: Any, at_least: int) -> CSR:

@@ -78,7 +78,7 @@ class LogTfidfTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
         return tags
 
 
-def text_words(max_words: int = MAX_WORDS) -> Pipeline:
+def text_words(n_features: int = MAX_WORDS) -> Pipeline:
     """Return a transformer of texts: counts of the most frequent words, scaled by :class:`LogTfidfTransformer`.
 
     Examples
@@ -87,7 +87,7 @@ def text_words(max_words: int = MAX_WORDS) -> Pipeline:
     >>> text_words().fit_transform(["a red apple", "a green apple"]).shape
     (2, 3)
     """
-    return make_pipeline(CountVectorizer(max_features=max_words, dtype=np.float32), LogTfidfTransformer())
+    return make_pipeline(CountVectorizer(max_features=n_features, dtype=np.float32), LogTfidfTransformer())
 
 
 def text_hashing(n_features: int = HASHED) -> Pipeline:
@@ -100,7 +100,7 @@ def text_hashing(n_features: int = HASHED) -> Pipeline:
     return make_pipeline(count, LogTfidfTransformer(use_idf=False))
 
 
-FEATURES = {"words": text_words, "hashing": text_hashing, "counts": LogTfidfTransformer}
+FEATURES: dict[str, Any] = {"words": text_words, "hashing": text_hashing, "counts": LogTfidfTransformer}
 
 
 def make_features(features: Any) -> Any:

@@ -29,7 +29,17 @@ KINDS = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1", "B
 
 
 class ModelFileError(ValueError):
-    """A file is not a model, or not one that this version can read."""
+    """A file is not a model, or not one that this version can read.
+
+    Examples
+    --------
+    >>> from labelsense import ModelFileError, load_model
+    >>> try:
+    ...     model = load_model(__file__)
+    ... except ModelFileError as error:
+    ...     print("no model")
+    no model
+    """
 
 
 def save_model(model: LabelPredictor, path: str | os.PathLike[str]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from labelsense.cli import files, predict, train
+from labelsense.cli import demo, files, predict, train
 from labelsense.cli.console import errors
 
 app = typer.Typer(
@@ -42,11 +42,16 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except USER_ERRORS as error:
             if DEBUG in sys.argv:
                 raise
-            message = " ".join(str(error).split()) or type(error).__name__
-            errors.print(f"labelsense: {message}", style="red", markup=False, soft_wrap=True)
+            errors.print(f"labelsense: {_one_line(error)}", style="red", markup=False, soft_wrap=True)
             raise typer.Exit(1) from None
 
     return run
+
+
+def _one_line(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 for command in (
@@ -57,7 +62,7 @@ for command in (
     files.inspect,
     files.convert,
     files.datasets,
-    files.demo,
+    demo.demo,
 ):
     app.command()(guarded(command))
 

@@ -1,18 +1,18 @@
-"""labelsense inspect, convert, datasets and demo."""
+"""labelsense inspect, convert and datasets."""
 
 from __future__ import annotations
 
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
-from labelsense import CompressedLabelClassifier, HadamardCompressor, OneVsAllClassifier, RidgeLearner
-from labelsense.cli.console import Data, Format, Json, Model, console, percent, print_json, print_pairs, working
-from labelsense.data import load_dataset, load_debtags, stream_examples, write_examples
+from labelsense._codec import ESTIMATORS
+from labelsense.cli.console import Data, Format, Json, Model, console, print_json, print_pairs, working
+from labelsense.data import load_dataset, stream_examples, write_examples
 from labelsense.data.datasets import find_dataset, registry
-from labelsense.features import LogTfidfTransformer
 from labelsense.model_file import array_sizes, read_header
 
 
@@ -30,7 +30,7 @@ def inspect(model: Model, json: Json = False) -> None:
             ("written by", f"labelsense {header['version']}, format {header['format']}"),
             ("features", f"{learned['n_features_in_']:,}"),
             ("labels", f"{learned['vocabulary_']['parts']['n_labels']:,}"),
-            *((name, _brief(value)) for name, value in tree["settings"].items() if value is not None),
+            *((name, _brief(value)) for name, value in tree["settings"].items() if value not in (None, 0)),
         ]
     )
     table = Table("array", "kind", "shape", "MB", box=None, pad_edge=False)
@@ -90,38 +90,12 @@ def datasets(
         )
     if json:
         return print_json([{"name": name, **entry, "where": _where(name)} for name, entry in known.items()])
-    table = Table("name", "about", "train", "features", "labels", "licence", "where", box=None, pad_edge=False)
+    table = Table("name", "rows", "features", "labels", "MB", "where", box=None, pad_edge=False)
     for name, entry in known.items():
-        numbers = [f"{n:,}" for n in (entry["rows"][0], entry["features"], entry["labels"])]
-        table.add_row(name, entry["about"], *numbers, entry["licence"], _where(name))
+        numbers = [f"{n:,}" for n in (sum(entry["rows"]), entry["features"], entry["labels"])]
+        table.add_row(name, *numbers, f"{entry['bytes'] / 1e6:.1f}", _where(name).partition(":")[0])
     console.print(table)
-
-
-def demo(json: Json = False) -> None:
-    """Learn to tag Debian packages, with data that come with labelsense."""
-    data = load_debtags()
-    scaler = LogTfidfTransformer().fit(data.X_train)
-    X, X_test = scaler.transform(data.X_train), scaler.transform(data.X_test)
-    models = {
-        f"{m} regressions": CompressedLabelClassifier(
-            HadamardCompressor(m), RidgeLearner("loo", random_state=0), random_state=0, n_jobs=-1
-        )
-        for m in (50, 100, 200)
-    }
-    models[f"{data.Y_train.shape[1]} regressions, one per tag"] = OneVsAllClassifier(
-        RidgeLearner("loo", random_state=0)
-    )
-    results = {}
-    if not json:
-        n, d = data.Y_train.shape
-        console.print(f"{n:,} Debian packages to learn from, {X_test.shape[0]:,} to test on, {d} tags.")
-    for name, model in models.items():
-        with working(name):
-            results[name] = model.fit(X, data.Y_train).evaluate(X_test, data.Y_test)
-        if not json:
-            console.print(f"{name:<30} {percent(results[name], ('P@1', 'P@3', 'P@5'))}")
-    if json:
-        print_json(results)
+    console.print("\n`labelsense datasets NAME` tells more of one, and fetches it.")
 
 
 def _where(name: str) -> str:
@@ -129,7 +103,7 @@ def _where(name: str) -> str:
         return "bundled"
     folder = find_dataset(name)
     if folder is not None:
-        return str(folder)
+        return f"here: {folder}"
     return "can be fetched" if "fetch" in registry().get(name, {}) else "by hand"
 
 
@@ -138,5 +112,10 @@ def _brief(value: Any) -> str:
     if not isinstance(value, dict):
         return str(value)
     settings = value.get("settings", {})
-    inside = ", ".join(f"{key}={_brief(item)}" for key, item in settings.items() if item is not None)
+    usual = _defaults(ESTIMATORS.get(value["is"]))
+    inside = ", ".join(f"{key}={_brief(item)}" for key, item in settings.items() if item != usual.get(key))
     return f"{value['is']}({inside})" if "settings" in value else value["is"]
+
+
+def _defaults(cls: Any) -> dict[str, Any]:
+    return {} if cls is None else {name: item.default for name, item in signature(cls).parameters.items()}

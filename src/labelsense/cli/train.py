@@ -45,6 +45,7 @@ def train(
     test: Annotated[Path | None, typer.Option(help="Rows to evaluate on, instead of holding some out.")] = None,
     format: Format = None,
     features: Annotated[str, typer.Option(help="auto, words, hashing (texts), counts or none (features).")] = "auto",
+    n_features: Annotated[int | None, typer.Option(min=2, help="How many words, or hashed words, at most.")] = None,
     measurements: Annotated[str, typer.Option("-m", help="Number of regressions, or auto.")] = "auto",
     compressor: Annotated[str, typer.Option(help=", ".join(COMPRESSORS) + ".")] = "hadamard",
     learner: Annotated[str, typer.Option(help="ridge, or kernel_ridge (slower, often better).")] = "ridge",
@@ -69,7 +70,7 @@ def train(
         check_choice(compressor, "compressor", COMPRESSORS)(_number(measurements, "auto", "measurements", int)),
         _make_learner(learner, _number(alpha, "loo", "alpha", float), updatable, seed),
         decoder,
-        features=None if chosen == "none" else chosen,
+        features=_make_features(chosen, n_features),
         random_state=seed,
         n_jobs=-1,
     )
@@ -133,6 +134,14 @@ def _choose_features(wanted: str, examples: Examples, updatable: bool) -> str:
         return "hashing" if updatable else "words"
     counts = not updatable and bool(np.all(X.data >= 0) and np.all(X.data == np.round(X.data)))
     return "counts" if counts else "none"
+
+
+def _make_features(word: str, n_features: int | None) -> Any:
+    if n_features is None:
+        return None if word == "none" else word
+    if word not in ("words", "hashing"):
+        raise ValueError("--n-features is for texts, and the data are features.")
+    return FEATURES[word](n_features)
 
 
 def _make_learner(word: str, alpha: Any, updatable: bool, seed: int) -> Any:
