@@ -39,6 +39,28 @@ def omp(A, h, s):
     return y
 
 
+def nonnegative_omp(A, h, s):
+    """Lawson and Hanson's method up to s columns, with exact refits; returns the solution and the number of drops."""
+    norms = np.linalg.norm(A, axis=0)
+    J, drops = [], 0
+    y = np.zeros(A.shape[1])
+    while len(J) < s:
+        c = A.T @ (h - A @ y) / norms
+        c[J] = 0
+        if c.max() <= 1e-6 * np.linalg.norm(h):
+            break
+        J.append(int(np.argmax(c)))
+        while (target := fit(A, h, J)).min() < 0:
+            steps = {j: y[j] / (y[j] - target[j]) for j in J if target[j] < 0}
+            first = min(steps, key=steps.get)
+            y += steps[first] * (target - y)
+            y[first] = 0
+            J.remove(first)
+            drops += 1
+        y = target
+    return y, drops
+
+
 def foba(A, h, s, nu=0.5):
     """Zhang's FoBa with exact refits; returns the first solution with s columns and the number of deletions."""
     norms = np.linalg.norm(A, axis=0)

@@ -27,7 +27,8 @@ def run(kernels, operator, name, H, size, *extra):
 
 @pytest.mark.parametrize(("d", "order", "m"), SIZES)
 @pytest.mark.parametrize(
-    ("name", "extra"), [("omp", ()), ("foba", (0.5,)), ("cosamp", (50,)), ("lasso", ()), ("correlation", ())]
+    ("name", "extra"),
+    [("omp", (False,)), ("omp", (True,)), ("foba", (0.5,)), ("cosamp", (50,)), ("lasso", ()), ("correlation", ())],
 )
 def test_same_bytes_on_every_processor(d, order, m, name, extra):
     rng = np.random.default_rng(0)

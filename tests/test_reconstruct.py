@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import reference
 import scipy.sparse as sp
-from conftest import COMPRESSORS, DECODERS, RANDOM_COMPRESSORS, dense, make_operator
+from conftest import COMPRESSORS, DECODERS, RANDOM_COMPRESSORS, NonnegativeOMP, dense, make_operator
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy.optimize import nnls
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import lars_path, orthogonal_mp
 
@@ -24,13 +25,13 @@ from labelsense import (
 from labelsense.compress import DenseOperator
 
 
-def planted(A, k, n, noise, seed):
+def planted(A, k, n, noise, seed, signs=(-1, 1)):
     """Return n noisy measurements of k-sparse vectors (float32), and the vectors."""
     rng = np.random.default_rng(seed)
     d = A.shape[1]
     Y = np.zeros((n, d))
     for y in Y:
-        y[rng.choice(d, k, replace=False)] = rng.uniform(0.5, 2, k) * rng.choice([-1, 1], k)
+        y[rng.choice(d, k, replace=False)] = rng.uniform(0.5, 2, k) * rng.choice(signs, k)
     H = Y @ A.T
     errors = rng.normal(size=H.shape)
     errors *= noise * np.linalg.norm(H, axis=1, keepdims=True) / np.linalg.norm(errors, axis=1, keepdims=True)
@@ -48,7 +49,8 @@ class TestContract:
         # Without a search only a single label is certain to be found; the Lasso finds the labels but shrinks them.
         k = 1 if decoder in (CorrelationDecoder, LassoDecoder) else 3
         operator = make_operator(compressor, 200, 121)
-        H, Y = planted(dense(operator), k, 50, noise=0, seed=0)
+        signs = [1] if decoder is NonnegativeOMP else [-1, 1]
+        H, Y = planted(dense(operator), k, 50, noise=0, seed=0, signs=signs)
         got = decode(decoder(n_nonzero=k), operator, H)
         np.testing.assert_array_equal(got != 0, Y != 0)
         if decoder is not LassoDecoder:
@@ -178,6 +180,63 @@ class TestOMP:
             got = decode(OMPDecoder(n_nonzero=2 * k), operator, H)
             np.testing.assert_array_equal(got != 0, expected != 0)
             np.testing.assert_allclose(got, expected, atol=1e-5)
+
+
+class TestNonnegativeOMP:
+    @pytest.mark.parametrize("compressor", COMPRESSORS)
+    def test_equals_the_slow_version_with_real_drops(self, compressor):
+        # 4 matrices x 25 x 8 = 800 problems.
+        drops = 0
+        for seed in range(25):
+            operator = make_operator(compressor, 120, 49, seed)
+            A = dense(operator)
+            H, _ = planted(A, 5, 8, noise=1, seed=seed)
+            got = decode(OMPDecoder(25, nonnegative=True), operator, H)
+            for h, y in zip(H.astype(np.float64), got, strict=True):
+                expected, dropped = reference.nonnegative_omp(A, h, 25)
+                np.testing.assert_allclose(y, expected, atol=1e-4)
+                drops += dropped
+        assert drops >= 10
+
+    @pytest.mark.parametrize("compressor", COMPRESSORS)
+    def test_with_room_for_all_it_is_nonnegative_least_squares(self, compressor):
+        for seed in range(20):
+            operator = make_operator(compressor, 60, 30, seed)
+            A, m = dense(operator), operator.n_measurements
+            H = np.random.default_rng(seed).normal(size=(5, m)).astype(np.float32)
+            for h, y in zip(H, decode(OMPDecoder(m, nonnegative=True), operator, H), strict=True):
+                error = nnls(A, h.astype(np.float64))[1]
+                assert np.linalg.norm(h - A @ y) == pytest.approx(error, abs=1e-4 * float(np.linalg.norm(h)))
+
+    @given(seed=st.integers(0, 10**6), size=st.integers(1, 20), noise=st.floats(0, 3))
+    def test_labels_are_positive_and_fitted_by_least_squares(self, seed, size, noise):
+        operator = make_operator(HadamardCompressor, 150, 40, seed)
+        A = dense(operator)
+        H, _ = planted(A, 5, 5, noise, seed)
+        for h, y in zip(H, decode(OMPDecoder(size, nonnegative=True), operator, H), strict=True):
+            J = np.flatnonzero(y)
+            assert (y[J] > 0).all()
+            np.testing.assert_allclose(A[:, J].T @ (h - A @ y), 0, atol=1e-4)
+
+    def test_equals_omp_where_omp_takes_positive_correlations_only(self):
+        operator = make_operator(HadamardCompressor, 150, 60)
+        H, _ = planted(dense(operator), 4, 200, noise=0.8, seed=9, signs=[1])
+        state, sizes = operator.kernel(), range(1, 6)
+        plain, nonnegative = (
+            [y.toarray() for y in OMPDecoder(nonnegative=flag).path(state, H, sizes)] for flag in (False, True)
+        )
+        # A column enters with the sign of its correlation.
+        positive = np.all([(y >= 0).all(axis=1) for y in plain], axis=0)
+        assert 20 < positive.sum() < 180
+        for y, z in zip(plain, nonnegative, strict=True):
+            np.testing.assert_array_equal(y[positive], z[positive])
+        assert (plain[-1][~positive] != nonnegative[-1][~positive]).any(axis=1).all()
+
+    def test_a_row_ends_where_no_correlation_is_positive(self):
+        decoder = OMPDecoder(n_nonzero=4, nonnegative=True)
+        out = decoder.decode(DenseOperator(np.eye(4)).kernel(), [[1, -2, 3, 0], [-5, -6, -7, -8]])
+        np.testing.assert_array_equal(out.toarray(), [[1, 0, 3, 0], [0, 0, 0, 0]])
+        assert out.nnz == 2
 
 
 class TestTheorem2:

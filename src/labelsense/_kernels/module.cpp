@@ -61,7 +61,7 @@ void bind(nb::module_& module, const char* name) {
 template <class Holder>
 void bind_all(nb::module_& module) {
     bind<Correlation, Holder>(module, "correlation");
-    bind<Omp, Holder>(module, "omp");
+    bind<Omp, Holder, bool>(module, "omp");
     bind<Foba, Holder, double>(module, "foba");
     bind<Cosamp, Holder, int64_t>(module, "cosamp");
     bind<Lasso, Holder>(module, "lasso");

@@ -25,6 +25,18 @@ struct AbsoluteWeighted {  // |c_j| w_j
     float scalar(int64_t j) const { return std::fabs(c[j]) * w[j]; }
 };
 
+struct Positive {  // c_j, or 0 if that is more
+    const float* c;
+    f8 vector(int64_t j) const { return larger(load(c + j), f8{}); }
+    float scalar(int64_t j) const { return std::max(c[j], 0.0f); }
+};
+
+struct PositiveWeighted {
+    const float *c, *w;
+    f8 vector(int64_t j) const { return larger(load(c + j), f8{}) * load(w + j); }
+    float scalar(int64_t j) const { return std::max(c[j], 0.0f) * w[j]; }
+};
+
 struct AbsoluteMoved {  // |c_j + a_j t|
     const float *c, *a;
     float t;
@@ -80,6 +92,11 @@ int64_t argmax(const Values& values, int64_t d, float* value) {
 // The column most correlated with the residual: the largest |c_j| / ||a_j||; w null stands for unit columns.
 inline int64_t most_correlated(const float* c, const float* w, int64_t d, float* value) {
     return w ? argmax(AbsoluteWeighted{c, w}, d, value) : argmax(Absolute{c}, d, value);
+}
+
+// The same among positive correlations; the value is 0 where there is none.
+inline int64_t most_positive(const float* c, const float* w, int64_t d, float* value) {
+    return w ? argmax(PositiveWeighted{c, w}, d, value) : argmax(Positive{c}, d, value);
 }
 
 // The k columns with the largest |c_j|, largest first.

@@ -19,11 +19,18 @@ class OMPDecoder(Decoder):
     ----------
     n_nonzero : int or "auto"
         The number of steps. For sparsity k the paper takes 2k.
+    nonnegative : bool
+        Use that labels are not negative: take only columns with positive correlation, and fit them by non-negative
+        least squares. Columns that later ones make useless are dropped. A row ends early, with fewer labels, where no
+        correlation is positive: then its solution is that of :func:`scipy.optimize.nnls`.
 
     References
     ----------
     Hsu, Kakade, Langford, Zhang (2009), Theorem 2: if the coherence of A is at most 0.1/k, the squared error after
     2k steps is at most 23 times that of the best k-sparse vector.
+
+    Bruckstein, Elad, Zibulevsky (2008), On the uniqueness of nonnegative sparse solutions to underdetermined systems
+    of equations; Lawson, Hanson (1974), Solving least squares problems, chapter 23.
 
     Examples
     --------
@@ -37,9 +44,13 @@ class OMPDecoder(Decoder):
 
     guarantee = "coherence(A) <= 0.1 / k"
 
+    def __init__(self, n_nonzero: int | str = "auto", *, nonnegative: bool = False) -> None:
+        super().__init__(n_nonzero)
+        self.nonnegative = nonnegative
+
     @staticmethod
     def output_sparsity(k: int) -> int:
         return 2 * k
 
     def _run(self, state: Any, H: FloatArray, sizes: list[int], *out: Any) -> list[int]:
-        return _kernels.omp(state, H, sizes, *out)
+        return _kernels.omp(state, H, sizes, *out, bool(self.nonnegative))
