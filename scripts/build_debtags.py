@@ -2,9 +2,10 @@
 
     python scripts/build_debtags.py                        # from this Debian system's package lists
     python scripts/build_debtags.py packages.jsonl.gz      # from a file with one package a line
+    python scripts/build_debtags.py --texts packages       # the texts, as packages/train.jsonl and test.jsonl
 
 On a system that has not downloaded the long descriptions: apt-get update -o Acquire::Languages=en. A line of the file
-is a JSON object with "source", "text" and "tags". Only words and their counts are kept, no sentences.
+is a JSON object with "source", "text" and "tags". Only words and their counts are bundled, no sentences.
 """
 
 import argparse
@@ -91,9 +92,23 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", nargs="?")
     parser.add_argument("-o", "--output", type=Path, default=TARGET)
+    parser.add_argument("--texts", type=Path, help="write texts and tags to this folder instead")
     args = parser.parse_args()
+    packages = from_file(args.file) if args.file else from_apt()
+    write_texts(packages, args.texts) if args.texts else write_counts(packages, args.output)
+
+
+def write_texts(packages, folder):
+    folder.mkdir(exist_ok=True)
+    with open(folder / "train.jsonl", "w") as train, open(folder / "test.jsonl", "w") as test:
+        for package in packages:
+            line = json.dumps({"text": package["text"], "labels": package["tags"]})
+            print(line, file=test if is_test(package["source"]) else train)
+
+
+def write_counts(packages, output):
     rows = defaultdict(list)
-    for package in from_file(args.file) if args.file else from_apt():
+    for package in packages:
         tags = [tag for tag in package["tags"] if not tag.endswith("::TODO")]
         words = Counter(WORD.findall(package["text"].lower()))
         if tags and words:
@@ -110,11 +125,11 @@ def main():
             ):
                 if (letter, piece) != ("Y", "counts"):
                     arrays[f"{letter}_{name}_{piece}"] = array
-    np.savez_compressed(args.output, **arrays)
+    np.savez_compressed(output, **arrays)
     print(
         f"{len(rows[False])} training and {len(rows[True])} test packages, {len(vocabulary)} words, {len(labels)} tags"
     )
-    print(f"{args.output.name}: {args.output.stat().st_size / 1e6:.2f} MB")
+    print(f"{output.name}: {output.stat().st_size / 1e6:.2f} MB")
 
 
 if __name__ == "__main__":

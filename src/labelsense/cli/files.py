@@ -28,8 +28,8 @@ def inspect(model: Model, json: Json = False) -> None:
         [
             ("model", f"{tree['is']}, {model.stat().st_size / 1e6:.1f} MB"),
             ("written by", f"labelsense {header['version']}, format {header['format']}"),
-            ("features", f"{learned['n_features_in_']:,}"),
-            ("labels", f"{learned['vocabulary_']['parts']['n_labels']:,}"),
+            ("from", f"{learned['n_features_in_']:,} features"),
+            ("to", f"{learned['vocabulary_']['parts']['n_labels']:,} labels"),
             *((name, _brief(value)) for name, value in tree["settings"].items() if value not in (None, 0)),
         ]
     )

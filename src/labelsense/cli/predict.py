@@ -20,9 +20,7 @@ from labelsense.cli.console import (
     Model,
     console,
     features_for,
-    percent,
     print_json,
-    print_pairs,
     truth_for,
     working,
 )
@@ -73,8 +71,10 @@ def evaluate(
         figures = loaded.evaluate(features_for(loaded, examples), truth_for(loaded, examples, data), ks)
     if json:
         return print_json({"rows": len(examples), **figures})
-    lines = [(name, percent(figures, [f"{name}@{i}" for i in ks])) for name in ("P", "recall", "nDCG")]
-    print_pairs([("rows", f"{len(examples):,}"), *lines])
+    table = Table(f"{len(examples):,} rows, percent", *(f"@{i}" for i in ks), box=None, pad_edge=False)
+    for name, word in (("P", "precision"), ("recall", "recall"), ("nDCG", "nDCG")):
+        table.add_row(word, *(f"{100 * figures[f'{name}@{i}']:.1f}" for i in ks))
+    console.print(table)
 
 
 def _answers(model: Any, data: Path, format: str | None, k: int, threshold: float | None) -> Iterator[dict[str, Any]]:
