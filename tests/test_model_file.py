@@ -232,7 +232,14 @@ def reads_files(header, arrays):
     steps[0]["items"][1]["settings"]["input"] = "filename"
 
 
+def points_outside(header, arrays):
+    values = np.frombuffer(json.dumps([10**6, *range(1, N_WORDS)]).encode(), np.uint8)
+    arrays["model.features_.steps.0.1.vocabulary_.values"] = values
+
+
+N_WORDS = len({word for text in TEXTS for word in text.split()})
 CHANGES["a vectoriser that reads files"] = reads_files
+CHANGES["words with columns that are not there"] = points_outside
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
@@ -246,6 +253,19 @@ def test_sparse_rows_that_point_outside_are_refused(path):
     CompressedLabelClassifier(learner="kernel_ridge", random_state=0).fit(X, Y).save(path)
     rewritten(path, lambda header, arrays: arrays["model.learner_._design.X.indices"].__setitem__(0, 10**6))
     with pytest.raises(ModelFileError, match="is not a labelsense model that can be used"):
+        load_model(path)
+
+
+def test_training_rows_of_another_width_are_refused(path):
+    CompressedLabelClassifier(learner="kernel_ridge", random_state=0).fit(X, Y).save(path)
+
+    def narrow(header, arrays):
+        header["model"]["learned"]["learner_"]["learned"]["_design"]["parts"]["X"]["parts"]["shape"]["items"][1] = 60
+        header["model"]["learned"]["n_features_in_"] = 10**6
+        header["model"]["learned"]["learner_"]["learned"]["n_features_in_"] = 10**6
+
+    rewritten(path, narrow)
+    with pytest.raises(ModelFileError, match="Rows of 1000000 features cannot be compared with rows of 60"):
         load_model(path)
 
 

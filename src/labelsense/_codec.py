@@ -162,6 +162,9 @@ class Decoder:
             if key in settings or callable(getattr(cls, key, None)) or isinstance(getattr(cls, key, None), property):
                 raise ValueError(f"{cls.__name__} cannot have learned {key!r}")
             setattr(estimator, key, self.decode(item))
+        if "vocabulary_" in tree["learned"] and isinstance(estimator, CountVectorizer):
+            columns = sorted(estimator.vocabulary_.values())  # which scipy does not check
+            _require(columns == list(range(len(columns))), "column numbers of the words")
         return estimator
 
     def _list(self, tree: Any) -> Any:

@@ -27,7 +27,7 @@ from labelsense._validation import (
     check_texts,
 )
 from labelsense.compress import COMPRESSORS, Compressor
-from labelsense.features import make_features
+from labelsense.features import is_vectoriser, make_features
 from labelsense.metrics import ndcg_at_k, precision_at_k, recall_at_k
 from labelsense.reconstruct import DECODERS, Decoder
 from labelsense.regress import LEARNERS, Learner, RidgeLearner, SklearnLearner
@@ -254,7 +254,7 @@ class CompressedLabelClassifier(LabelPredictor):
     def takes_text(self) -> bool:
         """Whether X holds texts."""
         check_is_fitted(self)
-        return self.features_ is not None and getattr(self.features_, "n_features_in_", None) is None
+        return is_vectoriser(self.features_)
 
     def _check_features(self, X: Any) -> Any:
         (check_texts if self.takes_text else check_not_text)(X)

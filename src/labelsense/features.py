@@ -111,3 +111,9 @@ def make_features(features: Any) -> Any:
     if hasattr(features, "fit_transform"):
         return clone(features)
     return check_choice(features, "features", FEATURES)()
+
+
+def is_vectoriser(features: Any) -> bool:
+    """Tell whether a transformer takes texts."""
+    first = features.steps[0][1] if isinstance(features, Pipeline) else features
+    return isinstance(first, (CountVectorizer, HashingVectorizer))

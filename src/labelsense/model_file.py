@@ -149,10 +149,10 @@ def _map_arrays(path: Path) -> dict[str, Any]:
 
 def _try_out(model: Any) -> None:
     """Predict for an empty row: parts that do not fit together show now, not later."""
-    features = getattr(model, "features_", None)
-    width = getattr(features, "n_features_in_", None) if features is not None else model.n_features_in_
-    empty: Any = [""] if width is None else np.zeros((1, width), np.float32)
-    if width is not None and not isinstance(vars(model).get("learner_"), SklearnLearner):
-        empty = sp.csr_array(empty)  # which reads none of the mapped weights
-    if model.predict_scores(empty).shape != (1, model.vocabulary_.n_labels):
+    empty: Any = sp.csr_array((1, model.n_features_in_), dtype=np.float32)  # which reads none of the mapped weights
+    if isinstance(vars(model).get("learner_"), SklearnLearner):
+        empty = empty.toarray()
+    if model._scores(empty, 1).shape != (1, model.vocabulary_.n_labels):
         raise ValueError("its parts have different sizes")
+    if getattr(model, "takes_text", False):
+        model.predict_scores([""])

@@ -84,6 +84,8 @@ class Design:
 
     def times_rows_of(self, other: Design) -> FloatArray:
         """Return X Z', (n, k), for another design Z (k, p)."""
+        if self.shape[1] != other.shape[1]:  # a model file may say anything
+            raise ValueError(f"Rows of {self.shape[1]} features cannot be compared with rows of {other.shape[1]}.")
         if not (self.sparse and other.sparse):
             dense = [design.X.toarray() if design.sparse else design.X for design in (self, other)]
             return dense[0] @ dense[1].T
