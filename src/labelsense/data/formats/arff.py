@@ -73,16 +73,16 @@ class ARFF(Format):
         shape = None
         with contextlib.ExitStack() as stack:
             file = stack.enter_context(replacing(path))
-            for batch in with_features(batches, self.name):
-                Y = sp.csr_array((len(batch), 0), dtype=np.float32) if batch.Y is None else batch.Y
+            for X, Y, batch in with_features(batches, self.name):
+                Y = sp.csr_array((X.shape[0], 0), dtype=np.float32) if Y is None else Y
                 if shape is None:
-                    shape = batch.X.shape[1], Y.shape[1]
+                    shape = X.shape[1], Y.shape[1]
                     labels = _write_header(file, path, batch, *shape)
                     if labels:
                         _write_xml(stack.enter_context(replacing(_xml_name(path))), labels)
-                if shape != (batch.X.shape[1], Y.shape[1]):
+                if shape != (X.shape[1], Y.shape[1]):
                     raise ValueError(f"All rows of an ARFF file have the same attributes. Got {shape}, then others.")
-                rows = bytes(text(sp.csr_array(sp.hstack([batch.X, Y])), None, 0))
+                rows = bytes(text(sp.csr_array(sp.hstack([X, Y])), None, 0))
                 file.write(_as_sparse_rows(rows))
 
 
@@ -115,7 +115,9 @@ def _read_attribute(source: Source, number: int, declaration: str) -> str:
     else:
         good = kind.split()[0].lower() in ("numeric", "real", "integer")
     if not good:
-        raise source.error(number, f"expected a numeric attribute or one with values such as {{0,1}}, got {kind[:80]!r}")
+        raise source.error(
+            number, f"expected a numeric attribute or one with values such as {{0,1}}, got {kind[:80]!r}"
+        )
     return _unquote(name)
 
 
@@ -135,7 +137,9 @@ def _find_labels(source: Source, names: list[str], count: int) -> list[bool]:
     xml = _find_xml(source.path)
     if xml is None:
         if abs(count) > len(names):
-            raise FormatError(f"{source.name}: -C {count} asks for more labels than there are attributes, {len(names)}.")
+            raise FormatError(
+                f"{source.name}: -C {count} asks for more labels than there are attributes, {len(names)}."
+            )
         first = len(names) + count if count < 0 else 0
         return [first <= j < first + abs(count) for j in range(len(names))]
     try:
@@ -144,10 +148,9 @@ def _find_labels(source: Source, names: list[str], count: int) -> list[bool]:
     except ElementTree.ParseError as error:
         raise FormatError(f"{xml}: expected an XML file with the names of the labels ({error}).") from None
     for label in sorted(labels):
-        if names.count(label) != 1:
-            raise FormatError(
-                f"{xml}: the label {label!r} must be one attribute of {source.name}; {names.count(label)} have this name."
-            )
+        n = names.count(label)
+        if n != 1:
+            raise FormatError(f"{xml}: the label {label!r} must be one attribute of {source.name}; {n} have this name.")
     return [name in labels for name in names]
 
 
@@ -213,7 +216,9 @@ def _write_header(file: IO[bytes], path: Path, batch: Examples, p: int, d: int) 
     seen = set()
     for name in [*features, *labels]:
         if name in seen or not name:
-            raise ValueError(f"The names of features and labels in an ARFF file must differ. Got {name!r} twice or empty.")
+            raise ValueError(
+                f"The names of features and labels in an ARFF file must differ. Got {name!r} twice or empty."
+            )
         seen.add(name)
     relation = _xml_name(path).stem + (f": -C -{d}" if d else "")
     lines = [f"@relation {_quote(relation)}", ""]
