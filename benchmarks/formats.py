@@ -1,11 +1,11 @@
-"""How fast data files are read, against scikit-learn and a bare pass over the bytes, and how much memory converting takes.
+"""How fast data files are read, against scikit-learn and a bare pass; how much memory converting them takes.
 
     python benchmarks/formats.py
 
-Makes a file in the Extreme Classification format in a temporary folder, which is removed at the end. Speeds are megabytes
-of text a second: the best of several rounds in which the contestants take turns, on a smaller file of the same kind. The
-bare pass reads the file in blocks and counts its lines. Each conversion runs in a process of its own, from which the peak
-memory is.
+Makes a file in the Extreme Classification format in a temporary folder, which is removed at the end. Speeds are
+megabytes of text a second: the best of several rounds in which the contestants take turns, on a smaller file of the
+same kind. The bare pass reads the file in blocks and counts its lines. Each conversion runs in a process of its own,
+whose peak memory is shown.
 """
 
 import argparse

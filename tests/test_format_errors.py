@@ -59,6 +59,11 @@ class TestErrors:
             ("arff", ARFF_HEAD + "1,1\n?,1\n", "line 6: expected attribute and finite value, got '0 ?'"),
             ("arff", ARFF_HEAD + "{0 1,1 nan}\n", "line 5: expected attribute and finite value, got '1 nan'"),
             ("arff", ARFF_HEAD + "{0 1\n", "line 5: expected a closing brace, got '{0 1'"),
+            (
+                "arff",
+                ARFF_HEAD.replace("0,1", "1,0") + "0,0\n{0 1}\n",
+                "line 6: expected no sparse row, since 'b' does not",
+            ),
             ("arff", ARFF_HEAD + "{7 1}\n", "line 5: expected attribute and finite value, got '7 1'"),
             ("arff", ARFF_HEAD.replace("x", "'-C -1'") + "1,0\n1,2\n", "line 6: expected 0 or 1 for a label, got '2'"),
             ("arff", b"@relation \xff\n", r"line 1: expected UTF-8, got b'\xff' after 10 bytes"),
@@ -105,6 +110,9 @@ class TestErrors:
         (tmp_path / "Y.npz").unlink()
         write(tmp_path, "a\nb\n", "features.txt")
         with pytest.raises(FormatError, match="features.txt has 2 names, and X.npz has 3 columns"):
+            read_examples(tmp_path)
+        write(tmp_path, b"\xff\n", "features.txt")
+        with pytest.raises(FormatError, match="features.txt: expected UTF-8"):
             read_examples(tmp_path)
         (tmp_path / "features.txt").unlink()
         sp.save_npz(tmp_path / "X.npz", X * np.inf)

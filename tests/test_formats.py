@@ -17,9 +17,7 @@ from sklearn.externals import _arff
 
 from labelsense import _kernels
 from labelsense.data import (
-    FORMATS,
     Examples,
-    FormatError,
     detect_format,
     make_tagged_documents,
     read_examples,

@@ -1,4 +1,18 @@
-"""Reading and writing data files, whatever their format."""
+"""Reading and writing data files, whatever their format.
+
+======== ==============================================================================================
+xc       Extreme Classification repository: ``n p d``, then ``3,17 5:0.2 9:1`` per row, numbered from 0
+libsvm   the same without the first line; features numbered from 1
+arff     Mulan and MEKA, with the XML file of the label names
+npz      a folder with X.npz and Y.npz of scipy, features.txt and labels.txt
+jsonl    ``{"text": "a red fox", "labels": ["fox", "red"]}`` per line
+tsv, csv a header with ``text`` and ``labels``; labels separated by ``|``
+txt      one text per line, no labels
+parquet  columns ``text`` and ``labels``; needs pyarrow
+======== ==============================================================================================
+
+The classes of ``FORMATS`` say exactly what each takes.
+"""
 
 from __future__ import annotations
 

@@ -82,7 +82,8 @@ class NPZ(Format):
                         file.write("".join(f"{_one_line(value)}\n" for value in values).encode())
         except BaseException:
             if new:
-                path.rmdir()
+                with contextlib.suppress(OSError):  # what failed is what to tell
+                    path.rmdir()
             raise
         stale = [f"{name}.txt" for name, values in names.items() if values is None] + ["Y.npz"] * (Y is None)
         for name in stale:  # of what was here before
@@ -90,7 +91,13 @@ class NPZ(Format):
 
 
 def _read_names(path: Path) -> list[str] | None:
-    return path.read_text("utf-8").removesuffix("\n").split("\n") if path.exists() else None
+    if not path.exists():
+        return None
+    try:
+        names = path.read_text("utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{path}: expected UTF-8 ({error}).") from None
+    return names[:-1] if names[-1] == "" else names
 
 
 def _one_line(name: str) -> str:

@@ -44,9 +44,10 @@ class Source:
         self.path = None if str(path) == "-" else Path(path)
         self.name = "standard input" if self.path is None else str(self.path)
         self.is_folder = self.path is not None and self.path.is_dir()
-        raw: Any = io.BytesIO() if self.is_folder else sys.stdin.buffer
-        if self.path is not None and not self.is_folder:
-            raw = self.path.open("rb")
+        raw: Any = io.BytesIO()
+        if not self.is_folder:
+            raw = sys.stdin.buffer if self.path is None else self.path.open("rb")
+        self._owned = self.path is not None
         self._raw = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
         try:
             self._start()
@@ -77,7 +78,7 @@ class Source:
         self._close()
 
     def _close(self) -> None:
-        if self._raw is not sys.stdin.buffer:
+        if self._owned:
             self._raw.close()
 
     def error(self, line: int, message: str) -> FormatError:
@@ -96,7 +97,7 @@ class Source:
             while block := self.read(2**20):
                 kept.write(block)
             self._close()
-            self._raw = kept
+            self._raw, self._owned = kept, True
             self.rewind()
 
     def read(self, size: int) -> bytes:
