@@ -15,9 +15,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsense import _kernels
-from labelsense.data.formats.base import BATCH_BYTES, Examples, Format, FormatError, with_features
+from labelsense.data.formats.base import BATCH_BYTES, Examples, Format, with_features
 from labelsense.data.formats.rows import matrices, text
-from labelsense.data.formats.source import Source, replacing, strip_compression
+from labelsense.data.formats.source import FormatError, Source, replacing, strip_compression
 
 ATTRIBUTE = re.compile(r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s'"{]+)\s*(.+)""", re.IGNORECASE)
 ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from labelsense._typing import CSR
 from labelsense._validation import check_binary
-from labelsense.data.formats.source import FormatError, Source
+from labelsense.data.formats.source import Source
 
 BATCH_BYTES = 2**25  # of text in a batch
 COLUMN_LIMIT = 2**31 - 1  # the widest matrix that has 32-bit column numbers
@@ -131,15 +131,3 @@ def with_texts(batches: Iterable[Examples], name: str) -> Iterator[tuple[list[st
         if Y is not None and len(Y) != len(batch.X):
             raise ValueError(f"X and Y must have the same number of rows. Got {len(batch.X)} and {len(Y)}.")
         yield batch.X, Y
-
-
-__all__ = [
-    "BATCH_BYTES",
-    "COLUMN_LIMIT",
-    "Examples",
-    "Format",
-    "FormatError",
-    "concatenate",
-    "with_features",
-    "with_texts",
-]

@@ -16,8 +16,8 @@ from numpy.lib import format as npy
 
 from labelsense._typing import CSR
 from labelsense._validation import check_binary
-from labelsense.data.formats.base import COLUMN_LIMIT, Examples, Format, FormatError, with_features
-from labelsense.data.formats.source import Source, replacing
+from labelsense.data.formats.base import COLUMN_LIMIT, Examples, Format, with_features
+from labelsense.data.formats.source import FormatError, Source, replacing
 
 ENTRIES = 2**21  # numbers of X in a batch
 NAMES = ("features", "labels")

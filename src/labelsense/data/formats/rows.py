@@ -15,8 +15,8 @@ import scipy.sparse as sp
 from labelsense import _kernels
 from labelsense._blocks import map_stream, row_blocks
 from labelsense._typing import CSR
-from labelsense.data.formats.base import COLUMN_LIMIT, Examples, Format, FormatError, concatenate, with_features
-from labelsense.data.formats.source import Source, replacing
+from labelsense.data.formats.base import COLUMN_LIMIT, Examples, Format, concatenate, with_features
+from labelsense.data.formats.source import FormatError, Source, replacing
 
 CHUNK = 2**23  # bytes parsed at once: small beside a model, large beside the cost of handing them to a thread
 PARSERS = 2  # beside the thread that reads and decompresses
