@@ -83,6 +83,11 @@ class TestErrors:
         with pytest.raises(FormatError, match="line 301: expected feature:value, got 'oops'"):
             read_examples(path)
 
+    def test_endless_lines(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(rows_module, "LONGEST", 100)
+        with pytest.raises(FormatError, match="data.txt: expected lines of less than 2 GB"):
+            read_examples(write(tmp_path, "1 1:1" + " 2:1" * 100), "libsvm")
+
     @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
     def test_truncated_and_damaged_compression(self, tmp_path, compress):
         write_examples(tmp_path / "a.xc", documents())

@@ -19,6 +19,7 @@ from labelsense.data.formats.base import COLUMN_LIMIT, Examples, Format, concate
 from labelsense.data.formats.source import FormatError, Source, replacing
 
 CHUNK = 2**23  # bytes parsed at once: small beside a model, large beside the cost of handing them to a thread
+LONGEST = 2**31 - 1  # bytes of a line, so that entries are counted in 32 bits
 PARSERS = 2  # beside the thread that reads and decompresses
 
 PROBLEMS = [
@@ -34,7 +35,13 @@ PROBLEMS = [
 
 def parse(source: Source, chunks: Iterable[bytes], line: int, d: int, p: int, plain: bool) -> Iterator[Any]:
     """Yield what the kernel makes of chunks of lines, the first of which is number ``line``."""
-    for parsed in map_stream(lambda chunk: _kernels.parse_rows(chunk, d, p, plain), chunks, PARSERS):
+
+    def parse_chunk(chunk: bytes) -> Any:
+        if len(chunk) > LONGEST:
+            raise FormatError(f"{source.name}: expected lines of less than 2 GB. Is it a text file?")
+        return _kernels.parse_rows(chunk, d, p, plain)
+
+    for parsed in map_stream(parse_chunk, chunks, PARSERS):
         if parsed.problem:
             token = parsed.token.decode(errors="replace")
             raise source.error(line + parsed.lines, PROBLEMS[parsed.problem].format(token=token, d=d, p=p))
