@@ -39,5 +39,19 @@ def test_same_bytes_on_every_processor(d, order, m, name, extra):
         np.testing.assert_array_equal(generic, v3)
 
 
+def test_the_same_text_on_every_processor():
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 2**32, 20_000, dtype=np.uint32).view(np.float32)
+    values = values[np.isfinite(values)]
+    features = np.arange(len(values), dtype=np.int32)
+    starts = np.arange(0, len(values) + 1, 1, dtype=np.int64)
+    texts = [bytes(kernels.format_rows(starts, features, starts, features, values, 0)) for kernels in variants()]
+    assert texts[0] == texts[1]
+    for kernels in variants():
+        parsed = kernels.parse_rows(texts[0], len(values), len(values), True)
+        np.testing.assert_array_equal(parsed.take_features()[0].view(np.uint32), values.view(np.uint32))
+        np.testing.assert_array_equal(parsed.take_labels()[0], features)
+
+
 def test_the_fastest_variant_is_in_use():
     assert _kernels.Hadamard is variants()[1].Hadamard

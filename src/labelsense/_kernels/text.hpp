@@ -19,8 +19,7 @@ namespace labelsense {
 enum Problem { NO_PROBLEM, NOT_A_LABEL, NOT_A_PAIR, NOT_FINITE, LABEL_TOO_LARGE, FEATURE_TOO_LARGE, FEATURE_TWICE };
 
 struct TextRows {  // CSR of the labels and of the features
-    std::vector<int64_t> label_starts{0}, feature_starts{0};
-    std::vector<int32_t> labels, features;
+    std::vector<int32_t> label_starts{0}, labels, feature_starts{0}, features;
     std::vector<float> values;
     int64_t lines = 0;
     int32_t first_feature = std::numeric_limits<int32_t>::max(), n_features = 0, n_labels = 0;  // as far as they occur
@@ -32,14 +31,39 @@ inline bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; 
 inline bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 inline bool ends_number(char c) { return is_blank(c) || c == '\n' || c == '#'; }
 
-// A number of at most ten digits; larger ones become the largest, which no column has.
-inline const char* read_number(const char* at, int64_t& number) {
-    const char* begin = at;
-    number = 0;
-    while (is_digit(*at)) {
-        number = 10 * number + (*at++ - '0');
-        if (at - begin > 10) number = std::numeric_limits<int32_t>::max();
+// Appends the digits at `at` to a number, eight at a time, since how many there are cannot be predicted. Every digit is a
+// byte of a word; neighbours are joined to pairs, pairs to fours, fours to eight. The number may wrap.
+inline const char* read_digits(const char* at, const char* end, uint64_t& number) {
+    static constexpr uint64_t TENS[] = {1, 10, 100, 1000, 10'000, 100'000, 1'000'000, 10'000'000, 100'000'000};
+    constexpr uint64_t EACH = 0x0101010101010101;
+    while (end - at >= 8) {
+        uint64_t word;
+        std::memcpy(&word, at, 8);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+        word = __builtin_bswap64(word);
+#endif
+        word ^= EACH * '0';
+        const uint64_t others = ((word + EACH * (0x80 - 10)) | word) & (EACH * 0x80);  // right up to the first of them
+        const int n = others ? __builtin_ctzll(others) / 8 : 8;
+        if (n == 0) return at;
+        word <<= 64 - 8 * n;
+        word = (word * 10 + (word >> 8)) & 0x00ff00ff00ff00ff;
+        word = (word * 100 + (word >> 16)) & 0x0000ffff0000ffff;
+        word = (word * 10'000 + (word >> 32)) & 0x00000000ffffffff;
+        number = number * TENS[n] + word;
+        at += n;
+        if (n < 8) return at;
     }
+    while (is_digit(*at)) number = 10 * number + static_cast<uint64_t>(*at++ - '0');
+    return at;
+}
+
+// A column number; one of more than ten digits becomes one that no column has.
+inline const char* read_number(const char* at, const char* end, int64_t& number) {
+    const char* begin = at;
+    uint64_t digits = 0;
+    at = read_digits(at, end, digits);
+    number = at - begin > 10 ? std::numeric_limits<int64_t>::max() : static_cast<int64_t>(digits);
     return at == begin ? nullptr : at;
 }
 
@@ -51,18 +75,18 @@ inline bool overflows(const char* begin, const char* end, int64_t exponent) {
 }
 
 // The float nearest to a decimal, as far as it goes; nullptr if there is none, infinity if it is too large.
-inline const char* read_float(const char* at, float& value) {
+inline const char* read_float(const char* at, const char* stop, float& value) {
     static constexpr double POWERS[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                         1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     const bool negative = *at == '-';
     if (*at == '-' || *at == '+') ++at;
     const char* begin = at;
     uint64_t digits = 0;
-    while (is_digit(*at)) digits = 10 * digits + (*at++ - '0');
+    at = read_digits(at, stop, digits);
     int64_t n_digits = at - begin, written = 0, shift = 0;
     if (*at == '.') {
         const char* fraction = ++at;
-        while (is_digit(*at)) digits = 10 * digits + (*at++ - '0');
+        at = read_digits(at, stop, digits);
         shift = fraction - at;
         n_digits -= shift;
     }
@@ -94,7 +118,7 @@ inline const char* read_float(const char* at, float& value) {
     return at;
 }
 
-// Parses lines; the last must end with a newline. If `plain`, every line is a row. If not, it is as in libsvm files:
+// Parses lines, at most 2 GB of them; the last must end with a newline. If `plain`, every line is a row. If not, it is as in libsvm files:
 // comments begin with #, lines with nothing else are no rows, and qid:number says nothing.
 class TextParser {
   public:
@@ -104,6 +128,7 @@ class TextParser {
         const size_t pairs = static_cast<size_t>(std::count(at, end, ':'));
         out_.features.reserve(pairs);
         out_.values.reserve(pairs);
+        end_ = end;
         while (at != end && (at = line(at))) ++out_.lines;
         return std::move(out_);
     }
@@ -130,7 +155,7 @@ class TextParser {
     const char* labels(const char* begin) {
         for (const char* at = begin;; ++at) {
             int64_t label;
-            at = read_number(at, label);
+            at = read_number(at, end_, label);
             if (!at) return qid(begin) ? begin : fail(NOT_A_LABEL, begin);
             if (*at == ':' && out_.labels.size() == static_cast<size_t>(out_.label_starts.back())) return begin;
             if (*at != ',' && !ends_number(*at)) return fail(NOT_A_LABEL, begin);
@@ -142,7 +167,7 @@ class TextParser {
 
     const char* feature(const char* begin) {
         int64_t j;
-        const char* at = read_number(begin, j);
+        const char* at = read_number(begin, end_, j);
         if (!at && qid(begin)) {
             for (at = begin; !ends_number(*at);) ++at;
             return at;
@@ -151,7 +176,7 @@ class TextParser {
         if (j >= p_) return fail(FEATURE_TOO_LARGE, begin);
         const char* number = at + 1;
         float value;
-        at = read_float(number, value);
+        at = read_float(number, end_, value);
         if (!at || !ends_number(*at)) return fail(names_no_number(number) ? NOT_FINITE : NOT_A_PAIR, begin);
         if (std::isinf(value)) return fail(NOT_FINITE, begin);
         out_.features.push_back(static_cast<int32_t>(j));
@@ -173,14 +198,14 @@ class TextParser {
             std::sort(label, out_.labels.end());
             out_.labels.erase(std::unique(label, out_.labels.end()), out_.labels.end());
         }
-        const int64_t start = out_.feature_starts.back(), stop = static_cast<int64_t>(out_.features.size());
+        const int32_t start = out_.feature_starts.back(), stop = static_cast<int32_t>(out_.features.size());
         if (!ascending(out_.features.begin() + start, out_.features.end()) && !sort_features(start, stop)) return false;
         if (start < stop) {
             out_.first_feature = std::min(out_.first_feature, out_.features[start]);
             out_.n_features = std::max(out_.n_features, out_.features.back() + 1);
         }
         if (label != out_.labels.end()) out_.n_labels = std::max(out_.n_labels, out_.labels.back() + 1);
-        out_.label_starts.push_back(static_cast<int64_t>(out_.labels.size()));
+        out_.label_starts.push_back(static_cast<int32_t>(out_.labels.size()));
         out_.feature_starts.push_back(stop);
         return true;
     }
@@ -215,6 +240,7 @@ class TextParser {
 
     int64_t d_, p_;
     bool plain_;
+    const char* end_ = nullptr;
     TextRows out_;
     std::vector<std::pair<int32_t, float>> row_;
 };

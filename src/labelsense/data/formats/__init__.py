@@ -1,4 +1,18 @@
-"""Reading and writing data files, whatever their format."""
+"""Reading and writing data files, whatever their format.
+
+======== ==============================================================================================
+xc       Extreme Classification repository: ``n p d``, then ``3,17 5:0.2 9:1`` per row, numbered from 0
+libsvm   the same without the first line; features numbered from 1
+arff     Mulan and MEKA, with the XML file of the label names
+npz      a folder with X.npz and Y.npz of scipy, features.txt and labels.txt
+jsonl    ``{"text": "a red fox", "labels": ["fox", "red"]}`` per line
+tsv, csv a header with ``text`` and ``labels``; labels separated by ``|``
+txt      one text per line, no labels
+parquet  columns ``text`` and ``labels``; needs pyarrow
+======== ==============================================================================================
+
+The classes of ``FORMATS`` say exactly what each takes.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +56,7 @@ FORMATS: dict[str, Format] = {format.name: format for format in _ALL}
 
 
 def read_examples(path: Any, format: str | None = None) -> Examples:
-    """Read a data file into memory.
+    r"""Read a data file into memory.
 
     Parameters
     ----------
@@ -53,7 +67,8 @@ def read_examples(path: Any, format: str | None = None) -> Examples:
 
     Returns
     -------
-    Examples
+    examples : Examples
+        All rows.
 
     Raises
     ------
@@ -67,7 +82,7 @@ def read_examples(path: Any, format: str | None = None) -> Examples:
     >>> from labelsense.data import read_examples
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder) / "train.txt"
-    ...     _ = path.write_text("2 3 4\\n1,3 0:0.5 2:1\\n 1:2\\n")
+    ...     _ = path.write_text("2 3 4\n1,3 0:0.5 2:1\n 1:2\n")
     ...     examples = read_examples(path)
     >>> examples.X.toarray()
     array([[0.5, 0. , 1. ],
@@ -80,7 +95,7 @@ def read_examples(path: Any, format: str | None = None) -> Examples:
 
 
 def stream_examples(path: Any, format: str | None = None, rows: int | None = None) -> Iterator[Examples]:
-    """Read a data file batch by batch, in memory that does not grow with the file.
+    r"""Read a data file batch by batch, in memory that does not grow with the file.
 
     All batches have the same numbers of columns. There is at least one batch, which may have no rows.
 
@@ -95,7 +110,8 @@ def stream_examples(path: Any, format: str | None = None, rows: int | None = Non
 
     Yields
     ------
-    Examples
+    batch : Examples
+        The next rows.
 
     Examples
     --------
@@ -104,7 +120,7 @@ def stream_examples(path: Any, format: str | None = None, rows: int | None = Non
     >>> from labelsense.data import stream_examples
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder) / "texts.txt"
-    ...     _ = path.write_text("a red fox\\ntwo hens\\nan egg\\n")
+    ...     _ = path.write_text("a red fox\ntwo hens\nan egg\n")
     ...     [batch.X for batch in stream_examples(path, rows=2)]
     [['a red fox', 'two hens'], ['an egg']]
     """
@@ -139,6 +155,10 @@ def write_examples(path: Any, examples: Examples | Iterable[Examples], format: s
     <BLANKLINE>
     """
     path = Path(path)
+    if str(path) == "-":
+        raise ValueError(
+            "Examples are written to a file, which standard output is not. Pass a file name instead of '-'."
+        )
     kind = _format_of_name(path) if format is None else check_choice(format, "format", FORMATS)
     batches = iter([examples] if isinstance(examples, Examples) else examples)
     first = next(batches, None)
@@ -148,7 +168,7 @@ def write_examples(path: Any, examples: Examples | Iterable[Examples], format: s
 
 
 def detect_format(path: Any) -> str:
-    """Return the name of a file's format. The content decides, not the name; text of no other format is "txt".
+    r"""Return the name of a file's format. The content decides, not the name; text of no other format is "txt".
 
     Examples
     --------
@@ -157,7 +177,7 @@ def detect_format(path: Any) -> str:
     >>> from labelsense.data import detect_format
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder) / "data.txt"
-    ...     _ = path.write_text("3,17 5:0.2 9:1\\n")
+    ...     _ = path.write_text("3,17 5:0.2 9:1\n")
     ...     detect_format(path)
     'libsvm'
     """
@@ -182,9 +202,8 @@ def _format_of_name(path: Path) -> Format:
     name = strip_compression(path.name)
     if "." not in name:
         return FORMATS["npz"]
-    for candidate in FORMATS.values():
+    for candidate in FORMATS.values():  # txt is the last, so that .xc.txt is xc
         if name.endswith(candidate.suffixes):
-            # .xc.txt is not .txt, which comes last
             return candidate
     raise ValueError(f"The name {path.name!r} does not tell the format. Pass format= one of {', '.join(FORMATS)}.")
 

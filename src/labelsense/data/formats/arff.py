@@ -15,9 +15,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsense import _kernels
-from labelsense.data.formats.base import BATCH_BYTES, Examples, Format, FormatError, with_features
+from labelsense.data.formats.base import BATCH_BYTES, Examples, Format, with_features
 from labelsense.data.formats.rows import matrices, text
-from labelsense.data.formats.source import Source, replacing, strip_compression
+from labelsense.data.formats.source import FormatError, Source, replacing, strip_compression
 
 ATTRIBUTE = re.compile(r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s'"{]+)\s*(.+)""", re.IGNORECASE)
 ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -29,7 +29,7 @@ XMLNS = "http://mulan.sourceforge.net/labels"
 class _Header:
     names: list[str]
     is_label: list[bool]
-    n_lines: int
+    dense_only: str | None  # an attribute whose first value is not 0: that is what a sparse row leaves out
 
     def columns(self, label: bool) -> list[int]:
         return [j for j, flag in enumerate(self.is_label) if flag == label]
@@ -54,7 +54,7 @@ class ARFF(Format):
         lines = source.lines()
         header = _read_header(source, lines)
         features, labels = header.columns(False), header.columns(True)
-        for numbers, block in _row_texts(source, lines, len(header.names), rows):
+        for numbers, block in _row_texts(source, lines, header, rows):
             parsed = _kernels.parse_rows(b"".join(block), 0, len(header.names), True)
             if parsed.problem:
                 token = parsed.token.decode(errors="replace").replace(":", " ", 1)
@@ -73,50 +73,56 @@ class ARFF(Format):
         shape = None
         with contextlib.ExitStack() as stack:
             file = stack.enter_context(replacing(path))
-            for batch in with_features(batches, self.name):
-                Y = sp.csr_array((len(batch), 0), dtype=np.float32) if batch.Y is None else batch.Y
+            for X, Y, batch in with_features(batches, self.name):
+                Y = sp.csr_array((X.shape[0], 0), dtype=np.float32) if Y is None else Y
                 if shape is None:
-                    shape = batch.X.shape[1], Y.shape[1]
+                    shape = X.shape[1], Y.shape[1]
                     labels = _write_header(file, path, batch, *shape)
                     if labels:
                         _write_xml(stack.enter_context(replacing(_xml_name(path))), labels)
-                if shape != (batch.X.shape[1], Y.shape[1]):
+                if shape != (X.shape[1], Y.shape[1]):
                     raise ValueError(f"All rows of an ARFF file have the same attributes. Got {shape}, then others.")
-                rows = bytes(text(sp.csr_array(sp.hstack([batch.X, Y])), None, 0))
+                rows = bytes(text(sp.csr_array(sp.hstack([X, Y])), None, 0))
                 file.write(_as_sparse_rows(rows))
 
 
 def _read_header(source: Source, lines: Iterator[tuple[int, bytes]]) -> _Header:
     names: list[str] = []
-    option = None
+    dense_only = option = None
     for number, line in lines:
         declaration = source.decode(number, line).strip()
         word = declaration.split(None, 1)[0].lower() if declaration else "%"
         if word == "@relation":
             option = re.search(r"-[cC]\s+(-?\d+)", declaration)
         elif word == "@attribute":
-            names.append(_read_attribute(source, number, declaration))
+            name, first = _read_attribute(source, number, declaration)
+            names.append(name)
+            dense_only = dense_only if first == 0 else name
         elif word == "@data":
             count = int(option[1]) if option else 0
-            return _Header(names, _find_labels(source, names, count), number)
+            return _Header(names, _find_labels(source, names, count), dense_only)
         elif not word.startswith("%"):
             raise source.error(number, f"expected @attribute or @data, got {declaration[:80]!r}")
     raise FormatError(f"{source.name}: expected a line @data, and there is none.")
 
 
-def _read_attribute(source: Source, number: int, declaration: str) -> str:
+def _read_attribute(source: Source, number: int, declaration: str) -> tuple[str, float]:
+    """Return the name of an attribute and its first value, which is 0 for numbers."""
     match = ATTRIBUTE.fullmatch(declaration)
     if not match:
         raise source.error(number, f"expected @attribute name type, got {declaration[:80]!r}")
     name, kind = match.groups()
+    values = ["0"]
     if kind.startswith("{"):
         values = [value.strip(" \t'\"") for value in kind.strip().strip("{}").split(",")]
         good = all(re.fullmatch(r"[-+]?\d+(\.\d*)?", value) for value in values)
     else:
         good = kind.split()[0].lower() in ("numeric", "real", "integer")
     if not good:
-        raise source.error(number, f"expected a numeric attribute or one with values such as {{0,1}}, got {kind[:80]!r}")
-    return _unquote(name)
+        raise source.error(
+            number, f"expected a numeric attribute or one with values such as {{0,1}}, got {kind[:80]!r}"
+        )
+    return _unquote(name), float(values[0])
 
 
 def _unquote(name: str) -> str:
@@ -135,7 +141,9 @@ def _find_labels(source: Source, names: list[str], count: int) -> list[bool]:
     xml = _find_xml(source.path)
     if xml is None:
         if abs(count) > len(names):
-            raise FormatError(f"{source.name}: -C {count} asks for more labels than there are attributes, {len(names)}.")
+            raise FormatError(
+                f"{source.name}: -C {count} asks for more labels than there are attributes, {len(names)}."
+            )
         first = len(names) + count if count < 0 else 0
         return [first <= j < first + abs(count) for j in range(len(names))]
     try:
@@ -144,10 +152,9 @@ def _find_labels(source: Source, names: list[str], count: int) -> list[bool]:
     except ElementTree.ParseError as error:
         raise FormatError(f"{xml}: expected an XML file with the names of the labels ({error}).") from None
     for label in sorted(labels):
-        if names.count(label) != 1:
-            raise FormatError(
-                f"{xml}: the label {label!r} must be one attribute of {source.name}; {names.count(label)} have this name."
-            )
+        n = names.count(label)
+        if n != 1:
+            raise FormatError(f"{xml}: the label {label!r} must be one attribute of {source.name}; {n} have this name.")
     return [name in labels for name in names]
 
 
@@ -164,7 +171,7 @@ def _find_xml(path: Path | None) -> Path | None:
 
 
 def _row_texts(
-    source: Source, lines: Iterator[tuple[int, bytes]], width: int, rows: int
+    source: Source, lines: Iterator[tuple[int, bytes]], header: _Header, rows: int
 ) -> Iterator[tuple[list[int], list[bytes]]]:
     """Yield line numbers and rows in batches, each row as the kernel reads it: `` 3:1 17:0.5``."""
     numbers: list[int] = []
@@ -178,23 +185,26 @@ def _row_texts(
             yield numbers, block
             numbers, block, size, started = [], [], 0, True
         numbers.append(number)
-        block.append(_row_text(source, number, line, width))
+        block.append(_row_text(source, number, line, header))
         size += len(line)
     if block or not started:
         yield numbers, block
 
 
-def _row_text(source: Source, number: int, line: bytes, width: int) -> bytes:
+def _row_text(source: Source, number: int, line: bytes, header: _Header) -> bytes:
     line = line.translate(None, b"'\"")
     if line.startswith(b"{"):
         if not line.endswith(b"}"):
             got = line[-80:].decode(errors="replace")
             raise source.error(number, f"expected a closing brace, got {got!r}")
-        pairs = re.sub(rb"\s*,\s*", b",", line[1:-1].strip())
-        return b" " + re.sub(rb"\s+", b":", pairs).replace(b",", b" ") + b"\n"
+        if header.dense_only is not None:
+            raise source.error(
+                number, f"expected no sparse row, since {header.dense_only!r} does not have 0 as first value"
+            )
+        return b" " + b" ".join(b":".join(pair.split()) for pair in line[1:-1].split(b",")) + b"\n"
     values = [value.strip() for value in line.split(b",")]
-    if len(values) != width:
-        raise source.error(number, f"expected {width} values, got {len(values)}")
+    if len(values) != len(header.names):
+        raise source.error(number, f"expected {len(header.names)} values, got {len(values)}")
     for value in values:
         if not value or b" " in value or b"\t" in value:
             raise source.error(number, f"expected a number, got {value.decode(errors='replace')!r}")
@@ -213,7 +223,9 @@ def _write_header(file: IO[bytes], path: Path, batch: Examples, p: int, d: int) 
     seen = set()
     for name in [*features, *labels]:
         if name in seen or not name:
-            raise ValueError(f"The names of features and labels in an ARFF file must differ. Got {name!r} twice or empty.")
+            raise ValueError(
+                f"The names of features and labels in an ARFF file must differ. Got {name!r} twice or empty."
+            )
         seen.add(name)
     relation = _xml_name(path).stem + (f": -C -{d}" if d else "")
     lines = [f"@relation {_quote(relation)}", ""]

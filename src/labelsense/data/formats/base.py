@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from labelsense._typing import CSR
 from labelsense._validation import check_binary
-from labelsense.data.formats.source import FormatError, Source
+from labelsense.data.formats.source import Source
 
 BATCH_BYTES = 2**25  # of text in a batch
 COLUMN_LIMIT = 2**31 - 1  # the widest matrix that has 32-bit column numbers
@@ -97,8 +97,8 @@ def concatenate(batches: list[Examples]) -> Examples:
     return replace(last, X=X, Y=Y)
 
 
-def with_features(batches: Iterable[Examples], name: str) -> Iterator[Examples]:
-    """Yield batches of features as canonical float32, with label numbers; refuse texts and label names."""
+def with_features(batches: Iterable[Examples], name: str) -> Iterator[tuple[CSR, CSR | None, Examples]]:
+    """Yield X in canonical float32 and Y of batches with the batch; refuse texts and label names."""
     for batch in batches:
         if isinstance(batch.X, list):
             raise ValueError(f"{name} holds features, and these examples are texts. Write them as jsonl, tsv or csv.")
@@ -108,12 +108,14 @@ def with_features(batches: Iterable[Examples], name: str) -> Iterator[Examples]:
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
+        if X.shape[1] > COLUMN_LIMIT:
+            raise ValueError(f"X must have at most {COLUMN_LIMIT} columns to be written. Got {X.shape[1]}.")
         if not np.isfinite(X.data).all():
             raise ValueError("X contains NaN or infinity, which no format holds. Remove or replace them.")
         Y = None if batch.Y is None else check_binary(batch.Y)
         if Y is not None and Y.shape[0] != X.shape[0]:
             raise ValueError(f"X and Y must have the same number of rows. Got {X.shape[0]} and {Y.shape[0]}.")
-        yield replace(batch, X=X, Y=Y)
+        yield X, Y, batch
 
 
 def with_texts(batches: Iterable[Examples], name: str) -> Iterator[tuple[list[str], list[list[str]] | None]]:
@@ -129,6 +131,3 @@ def with_texts(batches: Iterable[Examples], name: str) -> Iterator[tuple[list[st
         if Y is not None and len(Y) != len(batch.X):
             raise ValueError(f"X and Y must have the same number of rows. Got {len(batch.X)} and {len(Y)}.")
         yield batch.X, Y
-
-
-__all__ = ["BATCH_BYTES", "COLUMN_LIMIT", "Examples", "Format", "FormatError", "concatenate", "with_features", "with_texts"]

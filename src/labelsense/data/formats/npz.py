@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -17,8 +16,8 @@ from numpy.lib import format as npy
 
 from labelsense._typing import CSR
 from labelsense._validation import check_binary
-from labelsense.data.formats.base import Examples, Format, FormatError, with_features
-from labelsense.data.formats.source import Source, replacing
+from labelsense.data.formats.base import COLUMN_LIMIT, Examples, Format, with_features
+from labelsense.data.formats.source import FormatError, Source, replacing
 
 ENTRIES = 2**21  # numbers of X in a batch
 NAMES = ("features", "labels")
@@ -28,8 +27,8 @@ class NPZ(Format):
     """A folder with X.npz and Y.npz, as ``scipy.sparse.save_npz`` writes them.
 
     Without Y.npz there are no labels. ``features.txt`` and ``labels.txt`` hold the names of the columns, one per line,
-    where there are any. CSR matrices are streamed, others are loaded. Nothing pickled is ever loaded. A folder is
-    written file by file: each of them is complete or not there.
+    where there are any. CSR matrices are streamed, others are loaded. Nothing pickled is ever loaded. What is written
+    is not compressed. A folder is written file by file: each of them is complete or not there.
     """
 
     name = "npz"
@@ -68,22 +67,23 @@ class NPZ(Format):
         try:
             with contextlib.ExitStack() as stack:
                 X = stack.enter_context(_growing(path / "X.npz"))
-                Y, batch = None, None
-                for batch in with_features(batches, self.name):
-                    X.append(batch.X)
-                    if batch.Y is not None:
+                Y = None
+                for features, labels, batch in with_features(batches, self.name):
+                    X.append(features)
+                    if labels is not None:
                         Y = Y or stack.enter_context(_growing(path / "Y.npz"))
-                        Y.append(batch.Y)
+                        Y.append(labels)
+                    names = {name: getattr(batch, name) for name in NAMES}
                 if Y is not None and Y.n != X.n:
                     raise ValueError(f"Y has labels for {Y.n} of {X.n} rows. Write all rows with labels, or none.")
-                names = {name: getattr(batch, name) for name in NAMES}
                 for name, values in names.items():
                     if values is not None:
                         file = stack.enter_context(replacing(path / f"{name}.txt"))
                         file.write("".join(f"{_one_line(value)}\n" for value in values).encode())
         except BaseException:
             if new:
-                path.rmdir()
+                with contextlib.suppress(OSError):  # what failed is what to tell
+                    path.rmdir()
             raise
         stale = [f"{name}.txt" for name, values in names.items() if values is None] + ["Y.npz"] * (Y is None)
         for name in stale:  # of what was here before
@@ -91,7 +91,13 @@ class NPZ(Format):
 
 
 def _read_names(path: Path) -> list[str] | None:
-    return path.read_text("utf-8").removesuffix("\n").split("\n") if path.exists() else None
+    if not path.exists():
+        return None
+    try:
+        names = path.read_text("utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{path}: expected UTF-8 ({error}).") from None
+    return names[:-1] if names[-1] == "" else names
 
 
 def _one_line(name: str) -> str:
@@ -143,11 +149,13 @@ class _Matrix:
     def _open(self) -> None:
         with np.load(self.path, allow_pickle=False) as file:
             kind, shape = file["format"].item(), file["shape"]
-            self._indptr = file["indptr"] if kind in (b"csr", "csr") else None
+            indptr = file["indptr"] if kind in (b"csr", "csr") else None
         self.shape = tuple(int(size) for size in shape)
-        if self._indptr is None:
+        if indptr is None:
             self._whole = sp.csr_array(sp.load_npz(self.path))
-            self._indptr = self._whole.indptr
+            indptr = self._whole.indptr
+        self._indptr = indptr.astype(np.int64)
+        if self._whole is not None:
             return
         archive = self._stack.enter_context(zipfile.ZipFile(self.path))
         self._members = {}
@@ -182,7 +190,9 @@ class _Matrix:
             matrix.check_format(full_check=True)
         except ValueError as error:
             raise FormatError(f"{self.path}: expected a CSR matrix ({error}).") from None
-        return matrix
+        if max(count, self.shape[1]) > COLUMN_LIMIT:
+            return matrix
+        return sp.csr_array((data, *(a.astype(np.int32) for a in (matrix.indices, matrix.indptr))), shape=matrix.shape)
 
     def _numbers(self, name: str, count: int) -> Any:
         member, dtype = self._members[name]
@@ -198,7 +208,11 @@ class _Matrix:
 class _Growing:
     """A matrix that is written row by row. The three arrays grow in files of their own."""
 
-    DTYPES: ClassVar = {"indices": np.dtype("<i4"), "indptr": np.dtype("<i8"), "data": np.dtype("<f4")}
+    DTYPES: ClassVar[dict[str, np.dtype[Any]]] = {
+        "indices": np.dtype("<i4"),
+        "indptr": np.dtype("<i8"),
+        "data": np.dtype("<f4"),
+    }
 
     def __init__(self, files: dict[str, IO[bytes]]) -> None:
         self._files = files
@@ -208,31 +222,26 @@ class _Growing:
     def append(self, matrix: CSR) -> None:
         indptr = matrix.indptr[1:].astype(np.int64) + self._nnz
         for name, numbers in (("indices", matrix.indices), ("indptr", indptr), ("data", matrix.data)):
-            self._files[name].write(np.ascontiguousarray(numbers, self.DTYPES[name]))
+            self._files[name].write(np.ascontiguousarray(numbers, self.DTYPES[name]).data)
         self.n, self._nnz = self.n + matrix.shape[0], self._nnz + matrix.nnz
         self._width = max(self._width, matrix.shape[1])
 
     def save(self, file: IO[bytes]) -> None:
-        """Write what ``scipy.sparse.save_npz`` would write."""
+        """Write what ``scipy.sparse.save_npz(compressed=False)`` would write."""
         lengths = {"indices": self._nnz, "indptr": self.n + 1, "data": self._nnz}
         small = {"format": np.array(b"csr"), "shape": np.array([self.n, self._width]), "_is_array": np.array(True)}
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        with zipfile.ZipFile(file, "w") as archive:
             for name, array in small.items():
-                with archive.open(_member(name), "w") as member:
+                with archive.open(f"{name}.npy", "w") as member:
                     npy.write_array(member, array)
             for name, length in lengths.items():
-                header = {"descr": self.DTYPES[name].str, "fortran_order": False, "shape": (length,)}
-                with archive.open(_member(name), "w", force_zip64=True) as member:
-                    npy.write_array_header_1_0(member, header)
+                # Places take 64 bits only if they must: scipy gives the indices the same type.
+                dtype = np.dtype("<i4") if name == "indptr" and self._nnz <= COLUMN_LIMIT else self.DTYPES[name]
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    npy.write_array_header_1_0(member, {"descr": dtype.str, "fortran_order": False, "shape": (length,)})
                     self._files[name].seek(0)
-                    shutil.copyfileobj(self._files[name], member, 2**20)
-
-
-def _member(name: str) -> zipfile.ZipInfo:
-    """Return an entry without the time, so that the same examples give the same bytes."""
-    entry = zipfile.ZipInfo(f"{name}.npy")
-    entry.compress_type = zipfile.ZIP_DEFLATED
-    return entry
+                    while block := self._files[name].read(2**20):
+                        member.write(np.frombuffer(block, self.DTYPES[name]).astype(dtype, copy=False).data)
 
 
 @contextlib.contextmanager

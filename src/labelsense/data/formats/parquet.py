@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from labelsense.data.formats.base import Examples, Format, FormatError, with_texts
-from labelsense.data.formats.source import Source, replacing
+from labelsense.data.formats.base import Examples, Format, with_texts
+from labelsense.data.formats.source import FormatError, Source, replacing
 from labelsense.data.formats.texts import LABEL_KEYS, TEXT_KEYS, Row, in_batches, row_of
 
 ROWS = 1024  # converted at once

@@ -15,10 +15,11 @@ import scipy.sparse as sp
 from labelsense import _kernels
 from labelsense._blocks import map_stream, row_blocks
 from labelsense._typing import CSR
-from labelsense.data.formats.base import COLUMN_LIMIT, Examples, Format, FormatError, concatenate, with_features
-from labelsense.data.formats.source import Source, replacing
+from labelsense.data.formats.base import COLUMN_LIMIT, Examples, Format, concatenate, with_features
+from labelsense.data.formats.source import FormatError, Source, replacing
 
 CHUNK = 2**23  # bytes parsed at once: small beside a model, large beside the cost of handing them to a thread
+LONGEST = 2**31 - 1  # bytes of a line, so that entries are counted in 32 bits
 PARSERS = 2  # beside the thread that reads and decompresses
 
 PROBLEMS = [
@@ -34,7 +35,13 @@ PROBLEMS = [
 
 def parse(source: Source, chunks: Iterable[bytes], line: int, d: int, p: int, plain: bool) -> Iterator[Any]:
     """Yield what the kernel makes of chunks of lines, the first of which is number ``line``."""
-    for parsed in map_stream(lambda chunk: _kernels.parse_rows(chunk, d, p, plain), chunks, PARSERS):
+
+    def parse_chunk(chunk: bytes) -> Any:
+        if len(chunk) > LONGEST:
+            raise FormatError(f"{source.name}: expected lines of less than 2 GB. Is it a text file?")
+        return _kernels.parse_rows(chunk, d, p, plain)
+
+    for parsed in map_stream(parse_chunk, chunks, PARSERS):
         if parsed.problem:
             token = parsed.token.decode(errors="replace")
             raise source.error(line + parsed.lines, PROBLEMS[parsed.problem].format(token=token, d=d, p=p))
@@ -57,8 +64,9 @@ def text(X: CSR, Y: CSR | None, first: int) -> Any:
     """Return rows as the bytes of lines, features numbered from ``first``."""
     if Y is None:
         Y = sp.csr_array((X.shape[0], 0), dtype=np.float32)
-    starts, indices = (lambda M: M.indptr.astype(np.int64, copy=False)), (lambda M: M.indices.astype(np.int32, copy=False))
-    return _kernels.format_rows(starts(Y), indices(Y), starts(X), indices(X), X.data, first)
+    places = [M.indptr.astype(np.int64, copy=False) for M in (Y, X)]
+    columns = [M.indices.astype(np.int32, copy=False) for M in (Y, X)]
+    return _kernels.format_rows(places[0], columns[0], places[1], columns[1], X.data, first)
 
 
 def in_rows(X: CSR, Y: CSR | None, rows: int) -> Iterator[Examples]:
@@ -99,7 +107,9 @@ class XC(Format):
         if done < n:
             raise FormatError(f"{source.name}: the header promises {n} rows, and the file has {done}. Is it truncated?")
         if not n:
-            yield Examples(sp.csr_array((0, p), dtype=np.float32), sp.csr_array((0, d), dtype=np.float32) if d else None)
+            yield Examples(
+                sp.csr_array((0, p), dtype=np.float32), sp.csr_array((0, d), dtype=np.float32) if d else None
+            )
 
     @staticmethod
     def _sizes(source: Source, header: bytes) -> tuple[int, int, int]:
@@ -124,10 +134,10 @@ class XC(Format):
         n = p = d = 0
         # The header comes first and is known last.
         with replacing(path) as file, tempfile.TemporaryFile(dir=path.parent) as body:
-            for batch in with_features(batches, self.name):
-                body.write(text(batch.X, batch.Y, 0))
-                n, p = n + len(batch), max(p, batch.X.shape[1])
-                d = d if batch.Y is None else max(d, batch.Y.shape[1])
+            for X, Y, _ in with_features(batches, self.name):
+                body.write(text(X, Y, 0))
+                n, p = n + X.shape[0], max(p, X.shape[1])
+                d = d if Y is None else max(d, Y.shape[1])
             file.write(f"{n} {p} {d}\n".encode())
             body.seek(0)
             shutil.copyfileobj(body, file, 2**20)
@@ -139,9 +149,9 @@ class LibSVM(Format):
     One line per row, ``3,17 6:0.2 10:1  # remark``. Labels are numbers and become column numbers as they are. Features
     are numbered from 1, or from 0 if any row has a feature 0: the rule of
     ``sklearn.datasets.load_svmlight_file(zero_based="auto")``. ``qid:`` is ignored. Lines without labels and features
-    are no rows; such a row is written as ``1:0``. Files are written numbered from 1; the widths are those of the columns
-    that occur. Streaming reads the file twice, since only its end tells the widths and the numbering; standard input is
-    kept in a temporary file meanwhile.
+    are no rows; such a row is written as ``1:0``. Files are written numbered from 1; the widths are those of the
+    columns that occur. Streaming reads the file twice, since only its end tells the widths and the numbering; standard
+    input is kept in a temporary file meanwhile.
     """
 
     name = "libsvm"
@@ -188,8 +198,8 @@ class LibSVM(Format):
 
     def write(self, path: Path, batches: Iterator[Examples]) -> None:
         with replacing(path) as file:
-            for batch in with_features(batches, self.name):
-                file.write(text(_fill_empty_rows(batch.X, batch.Y), batch.Y, 1))
+            for X, Y, _ in with_features(batches, self.name):
+                file.write(text(_fill_empty_rows(X, Y), Y, 1))
 
 
 def _chain(first: bytes, others: Iterator[bytes]) -> Iterator[bytes]:

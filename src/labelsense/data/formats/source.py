@@ -8,7 +8,7 @@ import gzip
 import io
 import lzma
 import os
-import shutil
+import re
 import sys
 import tempfile
 import zlib
@@ -18,6 +18,7 @@ from typing import IO, Any
 
 HEAD = 2**16
 BOM = b"\xef\xbb\xbf"
+A_LINE = re.compile(rb"^[ \t]*[^\s#%][^\n]*\n", re.MULTILINE)  # that is more than a comment
 
 
 class FormatError(ValueError):
@@ -34,7 +35,8 @@ class Source:
     name : str
         What errors call it.
     head : bytes
-        How it begins, without a byte order mark: at least the first line, if that is not very long.
+        How it begins, without a byte order mark: at least the first line that is no comment, if that is not
+        very far.
     compressed : bool
     """
 
@@ -45,8 +47,13 @@ class Source:
         raw: Any = io.BytesIO()
         if not self.is_folder:
             raw = sys.stdin.buffer if self.path is None else self.path.open("rb")
+        self._owned = self.path is not None
         self._raw = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
-        self._start()
+        try:
+            self._start()
+        except BaseException:
+            self._close()
+            raise
 
     def _start(self) -> None:
         magic = self._raw.peek(6)[:6]
@@ -56,10 +63,10 @@ class Source:
         elif magic.startswith(b"BZh"):
             self._stream = bz2.BZ2File(self._raw)
         elif magic == b"\xfd7zXZ\x00":
-            self._stream = lzma.LZMAFile(self._raw)
+            self._stream = lzma.LZMAFile(self._raw)  # noqa: SIM115 - does not own the file
         self.compressed = self._stream is not self._raw
         self._ahead = b""
-        while len(self._ahead) < HEAD and b"\n" not in self._ahead and (block := self._read(HEAD, once=True)):
+        while len(self._ahead) < HEAD and not A_LINE.search(self._ahead) and (block := self._read(HEAD, once=True)):
             self._ahead += block
         self._ahead = self._ahead.removeprefix(BOM)
         self.head = self._ahead
@@ -71,7 +78,7 @@ class Source:
         self._close()
 
     def _close(self) -> None:
-        if self._raw is not sys.stdin.buffer:
+        if self._owned:
             self._raw.close()
 
     def error(self, line: int, message: str) -> FormatError:
@@ -87,9 +94,10 @@ class Source:
         """Keep what comes through a pipe in a temporary file."""
         if not self._raw.seekable():
             kept = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the source
-            shutil.copyfileobj(self, kept, 2**20)
+            while block := self.read(2**20):
+                kept.write(block)
             self._close()
-            self._raw = kept
+            self._raw, self._owned = kept, True
             self.rewind()
 
     def read(self, size: int) -> bytes:
@@ -113,11 +121,11 @@ class Source:
 
     def chunks(self, size: int) -> Iterator[bytes]:
         """Yield whole lines, about ``size`` bytes at a time; the last line ends with a newline even if it has none."""
-        parts: list[bytes] = []
+        parts: list[bytes | memoryview] = []
         while block := self.read(size):
             cut = block.rfind(b"\n") + 1
             if cut:
-                yield b"".join([*parts, block[:cut]])
+                yield b"".join([*parts, memoryview(block)[:cut]])
                 parts = []
             parts.append(block[cut:])
         if rest := b"".join(parts):

@@ -47,13 +47,14 @@ def row_of(record: dict[str, Any]) -> Row:
         if not isinstance(record[key], str):
             raise ValueError(f"expected a string under {key!r}, got {record[key]!r}")
     text = " ".join(record[key] for key in keys)
-    key = next((key for key in LABEL_KEYS if record.get(key) is not None), None)
-    if key is None:
-        return text, None
-    labels = [record[key]] if isinstance(record[key], str) else record[key]
-    if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
-        raise ValueError(f"expected a string or a list of strings under {key!r}, got {record[key]!r}")
-    return text, labels
+    for key in LABEL_KEYS:
+        given = record.get(key)
+        if given is not None:
+            labels = [given] if isinstance(given, str) else given
+            if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
+                raise ValueError(f"expected a string or a list of strings under {key!r}, got {given!r}")
+            return text, labels
+    return text, None
 
 
 class JSONLines(Format):
