@@ -238,6 +238,7 @@ void bind_text(nb::module_& module) {
 }  // namespace
 
 NB_MODULE(MODULE_NAME, module) {
+    nb::set_leak_warnings(false);  // what a program still holds when it ends is no leak, and no news to its user
     nb::class_<Hadamard>(module, "Hadamard")
         .def("__init__",
              [](Hadamard* self, Array<const int64_t, 1> rows, int64_t order, int64_t n_labels) {
