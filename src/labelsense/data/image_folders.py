@@ -55,9 +55,9 @@ def read_image_folder(
 def read_esp_folder(folder: str | os.PathLike[str]) -> tuple[list[Path], list[list[str]]]:
     r"""Return the paths and the labels of the images of the ESP game, the paper's image data.
 
-    ``folder`` is the one that the archive unpacks to, ``ESP-ImageSet``: the images are ``images/*.jpg`` and the labels of
-    ``images/a.jpg`` are the lines of ``LabelDesc/a.jpg.desc``. Images are sorted by name. One without a file of labels
-    has none. The images are not opened here.
+    ``folder`` is the one that the archive unpacks to, ``ESP-ImageSet``: the images are ``images/*.jpg`` and the labels
+    of ``images/a.jpg`` are the lines of ``LabelDesc/a.jpg.desc``. Images are sorted by name. One without a file of
+    labels has none. The images are not opened here.
 
     Examples
     --------

@@ -30,9 +30,10 @@ Result = TypeVar("Result")
 class SURFHistogramTransformer(TransformerMixin, BaseEstimator):
     """Images to histograms of patches: the features of the paper's image experiment.
 
-    Each grey patch of an image is described by its 64 SURF numbers, which do not change with brightness, contrast and
-    rotation. ``fit`` takes the descriptors of random patches of the training images as representatives. ``transform``
-    counts, for each representative, the patches of an image that are nearer to it than to any other.
+    Each grey patch of an image is described by its 64 SURF numbers, which do not change with brightness and contrast,
+    and change little with rotation. ``fit`` takes the descriptors of random patches of the training images as
+    representatives. ``transform`` counts, for each representative, the patches of an image that are nearer to it than
+    to any other.
 
     The paper fixes the 10 x 10 patches and the 1,024 representatives. It does not say which patches of an image are
     counted: here they are those of a regular grid, half a patch apart. A flat patch has no SURF descriptor and is not
