@@ -36,7 +36,7 @@ class SURFHistogramTransformer(TransformerMixin, BaseEstimator):
     to any other.
 
     The paper fixes the 10 x 10 patches and the 1,024 representatives. It does not say which patches of an image are
-    counted: here they are those of a regular grid, half a patch apart. A flat patch has no SURF descriptor and is not
+    counted: here they are those of a regular grid, ``spacing`` apart. A flat patch has no SURF descriptor and is not
     counted, so a blank image, or one smaller than a patch, has an empty row.
 
     The rows are plain counts. A linear model gains from their square roots, as one more step of a pipeline:
@@ -66,7 +66,7 @@ class SURFHistogramTransformer(TransformerMixin, BaseEstimator):
 
     References
     ----------
-    Hsu, Kakade, Langford, Zhang (2009), Multi-label prediction via compressed sensing, section 5.1.
+    Hsu, Kakade, Langford, Zhang (2009), Multi-label prediction via compressed sensing, section 7.1.
     Bay, Ess, Tuytelaars, Van Gool (2008), Speeded-up robust features (SURF).
 
     Examples
