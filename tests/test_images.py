@@ -75,6 +75,7 @@ class TestHistograms:
         X = SURFHistogramTransformer(20, random_state=0).fit_transform(noise(h=40, w=30))
         assert X.shape == (6, 20)
         assert X.dtype == np.float32
+        assert X.indices.dtype == np.int32  # many estimators take no other
         assert X.has_canonical_format
         np.testing.assert_array_equal(X.sum(axis=1), 7 * 5)
 

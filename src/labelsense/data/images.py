@@ -125,8 +125,8 @@ class SURFHistogramTransformer(TransformerMixin, BaseEstimator):
     def _histograms(self, images: Any) -> Iterator[CSR]:
         # Threads describe patches, this one compares them: the product has threads of its own.
         for patches in self._map(partial(self._describe, images), np.arange(len(images)), "histograms of patches"):
-            words = nearest(np.concatenate(patches), self.representatives_)
-            indptr = np.cumsum([0] + [len(part) for part in patches])
+            words = nearest(np.concatenate(patches), self.representatives_).astype(np.int32)
+            indptr = np.cumsum([0] + [len(part) for part in patches], dtype=np.int32)
             shape = (len(patches), len(self.representatives_))
             histograms = sp.csr_array((np.ones(len(words), np.float32), words, indptr), shape=shape)
             histograms.sum_duplicates()
