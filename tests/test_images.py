@@ -23,7 +23,7 @@ from sklearn.utils.estimator_checks import (
 
 from labelsense import CompressedLabelClassifier, HadamardCompressor
 from labelsense.data import SURFHistogramTransformer, read_esp_folder, read_image_folder
-from labelsense.data._pictures import describe, read_grey
+from labelsense.data._pictures import STEPS, describe, read_grey
 from labelsense.data.images import nearest
 from labelsense.metrics import precision_at_k
 
@@ -159,10 +159,19 @@ class TestDescriptors:
     def test_brightness_and_contrast_change_nothing(self, seed, offset, contrast):
         image = smooth(seed=seed)
         found = describe(image, 10, 10, None)
-        np.testing.assert_allclose(describe(contrast * image + offset, 10, 10, None), found, atol=1e-4)
+        np.testing.assert_allclose(describe(contrast * image + offset, 10, 10, None), found, atol=1 / STEPS)
 
     def test_have_unit_length(self):
-        np.testing.assert_allclose(np.linalg.norm(describe(smooth(), 10, 2, None), axis=1), 1, atol=1e-3)
+        np.testing.assert_allclose(np.linalg.norm(describe(smooth(), 10, 2, None), axis=1), 1, atol=4 / STEPS)
+
+    def test_their_products_are_exact_in_float32(self):
+        found = describe(smooth(60, 60), 10, 1, None)
+        np.testing.assert_array_equal(found @ found.T, found.astype(float) @ found.T.astype(float))
+
+    def test_equal_patches_have_equal_descriptors(self):
+        image = np.tile(smooth(10, 10), (8, 8))
+        inner = describe(image, 10, 10, None).reshape(8, 8, 64)[1:-1, 1:-1].reshape(-1, 64)
+        assert len(np.unique(inner, axis=0)) == 1
 
     def test_a_quarter_turn_changes_little(self):
         likeness = np.array([self.turned_and_mirrored(smooth(seed=seed)) for seed in range(20)])
@@ -179,7 +188,7 @@ class TestDescriptors:
         other = image.copy()
         other[:, 30:] = smooth(60, 30, seed=1)
         before, after = (describe(i, 10, 10, None).reshape(6, 6, 64) for i in (image, other))
-        np.testing.assert_allclose(after[:, :2], before[:, :2], atol=1e-4)
+        np.testing.assert_allclose(after[:, :2], before[:, :2], atol=1 / STEPS)
         assert np.abs(after[:, 3:] - before[:, 3:]).max(axis=2).min() > 0.01
 
 
