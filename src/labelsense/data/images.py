@@ -38,8 +38,8 @@ class SURFHistogramTransformer(TransformerMixin, BaseEstimator):
     counted: here they are those of a regular grid, ``spacing`` apart. A flat patch has no SURF descriptor and is not
     counted, so a blank image, or one smaller than a patch, has an empty row.
 
-    The rows are plain counts. A linear model gains from their square roots, as one more step of a pipeline:
-    ``FunctionTransformer(scipy.sparse.csr_array.sqrt)``. ``benchmarks/images.py`` shows how much.
+    The rows are plain counts, as in the paper. Any scaling is one more step of a pipeline, say
+    ``FunctionTransformer(scipy.sparse.csr_array.sqrt)``; ``benchmarks/images.py`` compares some.
 
     Parameters
     ----------
