@@ -3,10 +3,9 @@
     python benchmarks/images.py --data folder [--validate] [--moved PIXELS]
 
 Needs the extra ``images`` and the data set tabler_icons in the folder given, or in LABELSENSE_DATA: 5,166 icons of
-96 x 96 pixels with 1,000 tags, half for training. With --validate the settings are compared on the training rows, in
-five folds, which is how the lines of the table were chosen; the test rows play no part in it. With --moved every icon
-is first moved by up to that many pixels each way, training rows too: icons are all drawn on one grid, photographs are
-not.
+96 x 96 pixels with 1,000 tags, half for training. With --validate more settings are compared, in five folds of the
+training rows; the test rows play no part in it. With --moved every icon is first moved by up to that many pixels each
+way, training rows too: icons are all drawn on one grid, photographs are not.
 """
 
 import argparse
