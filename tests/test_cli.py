@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from labelsense import cli, load_model
@@ -252,12 +253,42 @@ class TestInspectConvertDatasets:
         assert "name must be one of debtags, delicious" in run("datasets", "imagenet", code=1)
 
 
+class TestImages:
+    @pytest.fixture
+    def folder(self, tmp_path):
+        """Draw striped images: across or upright, wide or narrow."""
+        (tmp_path / "drawn").mkdir()
+        rng, lines = np.random.default_rng(0), []
+        for i in range(60):
+            upright, wide = rng.integers(2, size=2)
+            stripes = (np.arange(40) // (6 if wide else 3) % 2 * 200 + rng.integers(40, size=(40, 40))).astype(np.uint8)
+            Image.fromarray(stripes if upright else np.ascontiguousarray(stripes.T)).save(tmp_path / f"drawn/{i}.png")
+            lines.append(f"{i}.png\t{'upright' if upright else 'across'}\t{'wide' if wide else 'narrow'}\n")
+        (tmp_path / "drawn/tags.tsv").write_text("".join(lines))
+        return tmp_path / "drawn"
+
+    def test_a_folder_of_images_with_tags(self, folder, tmp_path):
+        report = run_json("train", folder, "-o", tmp_path / "m")
+        assert report["features"] == "images"
+        assert run_json("evaluate", tmp_path / "m", folder, "-k", 2)["P@2"] > 0.8
+        answer = json.loads(run("predict", tmp_path / "m", folder / "0.png", "-k", 2))
+        assert set(answer["labels"]) <= {"upright", "across", "wide", "narrow"}
+
+    def test_texts_for_a_model_of_images(self, folder, docs, tmp_path):
+        run("train", folder, "-o", tmp_path / "m", "--no-hold-out")
+        assert "word0" in run("predict", tmp_path / "m", docs, code=1)
+
+    def test_a_file_that_is_no_image(self, folder, tmp_path):
+        (folder / "0.png").write_text("not an image")
+        assert "0.png" in run("train", folder, "-o", tmp_path / "m", code=1)
+
+
 def test_demo_runs_and_more_regressions_are_better(monkeypatch):
-    data, rows = load_debtags(), slice(0, 3000)
+    data, rows = load_debtags(), slice(0, 1000)
     part = replace(data, X_train=data.X_train[rows], Y_train=data.Y_train[rows])
     monkeypatch.setattr(cli.demo, "load_debtags", lambda: part)
     few, *_, all_of_them = (result["P@1"] for result in run_json("demo"))
-    assert 0.6 < few < all_of_them
+    assert 0.5 < few < all_of_them
 
 
 def test_a_wrong_command_exits_with_2():

@@ -22,6 +22,7 @@ from labelsense.baselines import ECOCClassifier, OneVsAllClassifier, SECOCClassi
 from labelsense.compress import COMPRESSORS
 from labelsense.compress.base import DenseOperator
 from labelsense.compress.hadamard import MAX_LABELS, HadamardOperator
+from labelsense.data.images import SURFHistogramTransformer
 from labelsense.estimator import CompressedLabelClassifier
 from labelsense.features import LogTfidfTransformer
 from labelsense.reconstruct import DECODERS
@@ -45,6 +46,7 @@ ESTIMATORS: dict[str, Any] = {
         *DECODERS.values(),
         *KERNELS.values(),
         LogTfidfTransformer,
+        SURFHistogramTransformer,
         CountVectorizer,
         HashingVectorizer,
         TfidfTransformer,

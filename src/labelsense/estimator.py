@@ -134,9 +134,10 @@ class CompressedLabelClassifier(LabelPredictor):
         How to learn the regressions.
     decoder : Decoder or {"omp", "foba", "cosamp", "lasso", "correlation"}
         How to reconstruct labels from measurements.
-    features : transformer or {"words", "hashing", "counts"}, optional
-        What makes features of X first, as part of the model. "words" and "hashing" take texts; "counts" takes counts
-        and scales them; see :func:`~labelsense.features.make_features`. By default X holds features.
+    features : transformer or {"words", "hashing", "counts", "images"}, optional
+        What makes features of X first, as part of the model. "words" and "hashing" take texts, "counts" takes counts
+        and scales them, "images" takes images or their files; see :func:`~labelsense.features.make_features`. By
+        default X holds features.
     random_state : int, RandomState or None
         Seed for A, unless the compressor has its own.
     n_jobs : int, optional
@@ -257,7 +258,10 @@ class CompressedLabelClassifier(LabelPredictor):
         return is_vectoriser(self.features_)
 
     def _check_features(self, X: Any) -> Any:
-        (check_texts if self.takes_text else check_not_text)(X)
+        if self.takes_text:
+            check_texts(X)
+        elif self.features_ is None or hasattr(self.features_, "n_features_in_"):
+            check_not_text(X)
         return super()._check_features(X if self.features_ is None else self.features_.transform(X))
 
     def _scores(self, X: Any, at_least: int) -> CSR:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labelsense._typing import CSR
 from labelsense._validation import check_choice
+from labelsense.data.images import SURFHistogramTransformer
 
 MAX_WORDS = 50_000
 HASHED = 4096
@@ -100,13 +101,19 @@ def text_hashing(n_features: int = HASHED) -> Pipeline:
     return make_pipeline(count, LogTfidfTransformer(use_idf=False))
 
 
-FEATURES: dict[str, Any] = {"words": text_words, "hashing": text_hashing, "counts": LogTfidfTransformer}
+FEATURES: dict[str, Any] = {
+    "words": text_words,
+    "hashing": text_hashing,
+    "counts": LogTfidfTransformer,
+    "images": SURFHistogramTransformer,
+}
 
 
 def make_features(features: Any) -> Any:
     """Return a fresh transformer for a transformer or a word.
 
-    "words" is :func:`text_words`, "hashing" :func:`text_hashing`, "counts" :class:`LogTfidfTransformer`.
+    "words" is :func:`text_words`, "hashing" :func:`text_hashing`, "counts" :class:`LogTfidfTransformer` and "images"
+    :class:`~labelsense.data.SURFHistogramTransformer`.
     """
     if hasattr(features, "fit_transform"):
         return clone(features)

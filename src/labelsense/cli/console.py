@@ -16,18 +16,22 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from labelsense._blocks import row_blocks
 from labelsense._labels import Vocabulary
 from labelsense._progress import REPORT, logger, showing
-from labelsense.data.formats import FORMATS, Examples
+from labelsense.data import FORMATS, Examples, read_examples, read_image_folder, stream_examples
 
 console = Console(highlight=False)
 errors = Console(stderr=True, highlight=False)
+
+IMAGES = {".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp"}
+TAGS = "tags.tsv"
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Format = Annotated[
     str | None, typer.Option(help=f"Format of the data, if the content does not tell: {', '.join(FORMATS)}.")
 ]
-Data = Annotated[Path, typer.Argument(help="A data file, or - for standard input.")]
+Data = Annotated[Path, typer.Argument(help="A data file, - for standard input, or a folder of images.")]
 Model = Annotated[Path, typer.Argument(help="A model file written by train.")]
 
 
@@ -83,6 +87,36 @@ def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
 def percent(figures: dict[str, float], names: Iterable[str]) -> str:
     """Return some of the figures in percent, on a line."""
     return "  ".join(f"{name} {100 * figures[name]:.1f}" for name in names)
+
+
+def read_rows(path: Path, format: str | None) -> Examples:
+    """Return a data file, or a folder of images with their tags."""
+    return next(_image_rows(path, None)) if _holds_images(path) else read_examples(path, format)
+
+
+def stream_rows(path: Path, format: str | None, rows: int | None = None) -> Iterator[Examples]:
+    """Yield the batches of a data file, of a folder of images, or of one image."""
+    return _image_rows(path, rows) if _holds_images(path) else stream_examples(path, format, rows)
+
+
+class ImageFiles(Examples):
+    """Examples whose X holds the names of image files."""
+
+
+def _holds_images(path: Path) -> bool:
+    if path.is_dir():
+        return not (path / "X.npz").exists() and any(file.suffix.lower() in IMAGES for file in path.iterdir())
+    return path.suffix.lower() in IMAGES
+
+
+def _image_rows(path: Path, rows: int | None) -> Iterator[Examples]:
+    if path.is_dir():
+        tagged = (path / TAGS).is_file()
+        paths, tags = read_image_folder(path, TAGS if tagged else None)
+    else:
+        paths, tags, tagged = [path], [[]], False
+    for block in row_blocks(len(paths), rows or len(paths)):
+        yield ImageFiles([str(name) for name in paths[block]], tags[block] if tagged else None)
 
 
 def labels_of(examples: Examples, path: Path) -> Any:

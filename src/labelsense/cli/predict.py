@@ -21,10 +21,12 @@ from labelsense.cli.console import (
     console,
     features_for,
     print_json,
+    read_rows,
+    stream_rows,
     truth_for,
     working,
 )
-from labelsense.data import Examples, read_examples, stream_examples
+from labelsense.data import Examples
 
 ROWS = 8192  # predicted between two writes
 
@@ -64,7 +66,7 @@ def evaluate(
     loaded = load_model(model)
     ks = sorted(set(k or (1, 3, 5)))
     with working(f"reading {data}"):
-        examples = read_examples(data, format)
+        examples = read_rows(data, format)
     if not len(examples):
         raise ValueError(f"{data} has no rows.")
     with working("evaluating"):
@@ -78,7 +80,7 @@ def evaluate(
 
 
 def _answers(model: Any, data: Path, format: str | None, k: int, threshold: float | None) -> Iterator[dict[str, Any]]:
-    for batch in stream_examples(data, format, ROWS):
+    for batch in stream_rows(data, format, ROWS):
         if not len(batch):
             continue
         top = model.predict_topk(features_for(model, batch), k)

@@ -14,6 +14,7 @@ from labelsense._validation import check_choice
 from labelsense.cli.console import (
     Data,
     Format,
+    ImageFiles,
     Json,
     Model,
     features_for,
@@ -21,20 +22,24 @@ from labelsense.cli.console import (
     percent,
     print_json,
     print_pairs,
+    read_rows,
+    stream_rows,
     truth_for,
     working,
 )
 from labelsense.compress import COMPRESSORS
-from labelsense.data import Examples, read_examples, stream_examples
+from labelsense.data import Examples
 from labelsense.features import FEATURES
 from labelsense.reconstruct import DECODERS
 from labelsense.regress import KernelRidgeLearner, RidgeLearner
 
 HELD_OUT, MOST_HELD_OUT = 0.1, 5000
+FITTING = {"images": ["images"], "texts": ["words", "hashing"], "features": ["counts", "none"]}
 ABOUT = {
     "words": "the most frequent words, log counts * idf, unit rows",
     "hashing": "hashed words, log counts, unit rows",
     "counts": "log counts * idf, unit rows",
+    "images": "histograms of SURF patches",
     "none": "as they are",
 }
 
@@ -44,7 +49,9 @@ def train(
     output: Annotated[Path, typer.Option("-o", "--output", help="Where to write the model.")],
     test: Annotated[Path | None, typer.Option(help="Rows to evaluate on, instead of holding some out.")] = None,
     format: Format = None,
-    features: Annotated[str, typer.Option(help="auto, words, hashing (texts), counts or none (features).")] = "auto",
+    features: Annotated[
+        str, typer.Option(help="auto; words, hashing (texts); counts, none; images.")
+    ] = "auto",
     n_features: Annotated[int | None, typer.Option(min=2, help="How many words, or hashed words, at most.")] = None,
     measurements: Annotated[str, typer.Option("-m", help="Number of regressions, or auto.")] = "auto",
     compressor: Annotated[str, typer.Option(help=", ".join(COMPRESSORS) + ".")] = "hadamard",
@@ -63,7 +70,7 @@ def train(
     if not output.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {output.parent} to write the model to.")
     with working(f"reading {data}"):
-        examples = read_examples(data, format)
+        examples = read_rows(data, format)
     labels = labels_of(examples, data)
     chosen = _choose_features(features, examples, updatable)
     model = CompressedLabelClassifier(
@@ -105,7 +112,7 @@ def update(
     loaded = load_model(model)
     before, rows = loaded.vocabulary_.n_labels, 0
     with working(f"learning from {data}"):
-        for batch in stream_examples(data, format):
+        for batch in stream_rows(data, format):
             if len(batch):
                 loaded.partial_fit(features_for(loaded, batch), truth_for(loaded, batch, data))
                 rows += len(batch)
@@ -123,15 +130,15 @@ def update(
 def _choose_features(wanted: str, examples: Examples, updatable: bool) -> str:
     """Return what to make of X: words of texts, scaled counts, or nothing."""
     X: Any = examples.X
-    text = isinstance(X, list)
+    given = "images" if isinstance(examples, ImageFiles) else "texts" if isinstance(X, list) else "features"
+    fitting = FITTING[given]
     check_choice(wanted, "--features", dict.fromkeys(["auto", *FEATURES, "none"]))
     if wanted != "auto":
-        if text != (wanted in ("words", "hashing")):
-            given, fitting = ("texts", "words or hashing") if text else ("features", "counts or none")
-            raise ValueError(f"--features must be {fitting}: the data are {given}. Got {wanted}.")
+        if wanted not in fitting:
+            raise ValueError(f"--features must be {' or '.join(fitting)}: the data are {given}. Got {wanted}.")
         return wanted
-    if text:
-        return "hashing" if updatable else "words"
+    if given != "features":
+        return "hashing" if updatable and given == "texts" else fitting[0]
     counts = not updatable and bool(np.all(X.data >= 0) and np.all(X.data == np.round(X.data)))
     return "counts" if counts else "none"
 
@@ -140,7 +147,7 @@ def _make_features(word: str, n_features: int | None) -> Any:
     if n_features is None:
         return None if word == "none" else word
     if word not in ("words", "hashing"):
-        raise ValueError("--n-features is for texts, and the data are features.")
+        raise ValueError("--n-features is for texts.")
     return FEATURES[word](n_features)
 
 
@@ -167,7 +174,7 @@ def _evaluate(model: Any, examples: Examples, labels: Any, test: Path | None, fo
         with working("training"):
             model.fit(examples.X, labels)
         seconds = time.perf_counter() - start
-        others = read_examples(test, format)
+        others = read_rows(test, format)
         with working("evaluating"):
             figures = model.evaluate(features_for(model, others), truth_for(model, others, test))
         return {"evaluated_on": str(test), **figures, "seconds": seconds, "fitted": True}
