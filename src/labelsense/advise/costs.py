@@ -12,7 +12,7 @@ from labelsense.regress import KernelRidgeLearner, Learner, RidgeLearner
 from labelsense.regress.primal import SMALL
 from labelsense.regress.ridge import cheapest_solver, cost
 
-INTERPRETER = 130e6  # Python with this package and what it imports, the buffers of BLAS included (measured)
+INTERPRETER = 180e6  # Python with this package and what it imports, the buffers of BLAS included (measured)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from labelsense._blocks import map_rows
+from labelsense._labels import top_k
 from labelsense._progress import say
 from labelsense._typing import CSR, FloatArray, IntArray
 from labelsense.compress.hadamard import HadamardOperator, hadamard_order
@@ -141,7 +142,8 @@ class Trial:
 
     def precision(self, scores: CSR) -> dict[str, float]:
         """Return P@k of the held-out rows for each k."""
-        return {f"P@{k}": precision_at_k(self.truth, scores, k) for k in self.ks}
+        best = top_k(scores, max(self.ks))
+        return {f"P@{k}": precision_at_k(self.truth, best, k) for k in self.ks}
 
 
 def extrapolate(sizes: Sequence[int], values: Sequence[float], n: int) -> float:
