@@ -2,8 +2,8 @@
 
     python benchmarks/advisor.py --data folder [names]
 
-Each data set is a folder with X_train, Y_train, X_test and Y_test as .npz, and its features are log(1 + count) idf with
-unit rows. The advisor sees the training rows only. The fit runs in a fresh process that loads X and Y and fits; its peak
+Each data set is a folder with X_train, Y_train, X_test and Y_test as .npz; features are log(1 + count) idf with unit
+rows. The advisor sees the training rows only. The fit runs in a fresh process that loads X and Y and fits; its peak
 memory is read right after the fit.
 """
 
@@ -96,9 +96,7 @@ def main():
         else:
             print(f"{name}: no folder {folder}; set LABELSENSE_DATA")
     print("predicted / measured")
-    print(
-        f"{'data':<18}{'m':>6}{'P@1':>15}{'P@5':>15}{'peak MB':>18}{'model MB':>16}{'fit s':>15}{'advice s':>10}"
-    )
+    print(f"{'data':<18}{'m':>6}{'P@1':>15}{'P@5':>15}{'peak MB':>18}{'model MB':>16}{'fit s':>15}{'advice s':>10}")
     for name, m, *pairs, took in rows:
         shown = [f"{a:.1f} / {b:.1f}" for a, b in zip(pairs[::2], pairs[1::2], strict=True)]
         print(f"{name:<18}{m:>6}{shown[0]:>15}{shown[1]:>15}{shown[2]:>18}{shown[3]:>16}{shown[4]:>15}{took:>10.1f}")

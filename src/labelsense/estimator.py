@@ -16,8 +16,9 @@ from labelsense._blocks import map_rows, row_blocks
 from labelsense._labels import TopK, Vocabulary, top_k
 from labelsense._progress import report, say, showing
 from labelsense._typing import CSR, FloatArray
-from labelsense._validation import check_choice, check_count, check_same_length, check_some_labels
+from labelsense._validation import check_binary, check_choice, check_count, check_same_length, check_some_labels
 from labelsense.compress import COMPRESSORS, Compressor
+from labelsense.diagnose import Diagnosis, diagnose
 from labelsense.metrics import ndcg_at_k
 from labelsense.reconstruct import DECODERS, Decoder
 from labelsense.regress import LEARNERS, Learner, RidgeLearner, SklearnLearner
@@ -205,6 +206,17 @@ class CompressedLabelClassifier(LabelPredictor):
     def measure(self, X: Any) -> FloatArray:
         """Return the predicted measurements H(x) of each row, (n, m)."""
         return self._measure(self._check_features(X))
+
+    def diagnose(self, X: Any, Y: Any, k: int = 5) -> Diagnosis:
+        """Tell where precision is lost on rows that were not learned from, and which part to spend on.
+
+        Labels that were not in the training data are left out.
+        """
+        X = self._check_features(X)
+        Y, _ = self.vocabulary_.read_counting_unknown(Y)
+        check_same_length(X, Y)
+        check_count(k, "k")
+        return diagnose(self.compressor_.operator_, self.decoder_, self._measure(X), check_binary(Y), k)
 
     def _scores(self, X: Any, at_least: int) -> CSR:
         state = self._decoder_state()

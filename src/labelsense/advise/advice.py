@@ -13,7 +13,7 @@ from labelsense.advise.sparsity import Sparsity
 from labelsense.compress import HadamardCompressor
 from labelsense.estimator import CompressedLabelClassifier
 from labelsense.reconstruct import DECODERS
-from labelsense.regress import Learner, RidgeLearner
+from labelsense.regress import Learner
 
 WIDTH = 79
 
@@ -178,66 +178,6 @@ class Advice:
         best = "".join(f"{100 * value:6.1f}" for value in self.best_possible.values())
         lines.append(f"{'best possible':>17} {best}")
         return "\n".join(["", *lines, ""])
-
-
-def explain(
-    options: tuple[Option, ...],
-    best: Option,
-    sparsity: Sparsity,
-    k: int,
-    possible: dict[str, float],
-    learner: Learner,
-    alphas: dict[float, float],
-    n_learned: int,
-) -> tuple[str, ...]:
-    """Return the reasons for a recommendation, in words."""
-    goal = f"P@{k}"
-    top = max(options, key=lambda option: option.expected[goal])
-    reasons = [_why_so_many(options, best, top, goal), _why_decoder(best, sparsity, goal)]
-    if best.n_nonzero > 10:
-        reasons.append(f"n_nonzero = {best.n_nonzero}: rows have up to {sparsity.most:g} labels, and it costs nothing.")
-    if alphas and isinstance(learner, RidgeLearner):
-        tried = ", ".join(f"{alpha:g}" for alpha in sorted(alphas))
-        reasons.append(
-            f"alpha = {learner.alpha:g}: the best {goal} of held-out rows, of {tried} (on half of the sample)."
-        )
-    recovery, learning = possible[goal] - best.perfect[goal], best.perfect[goal] - best.expected[goal]
-    where = "in the regressions" if learning > recovery else "in the recovery: more measurements would help"
-    reasons.append(
-        f"Perfect regressions would give {goal} {100 * best.perfect[goal]:.1f} of {100 * possible[goal]:.1f} "
-        f"possible; most of the loss is {where}."
-    )
-    covered = int(0.1 / best.coherence) if best.coherence > 0 else sparsity.n_labels
-    reasons.append(
-        f"The paper's guarantee for OMP (mu <= 0.1 / k) covers k up to {covered}: expect what was measured, not it."
-        if covered < sparsity.mean
-        else f"The paper's guarantee for OMP (mu <= 0.1 / k) covers k up to {covered}."
-    )
-    if sparsity.n_rows > 2 * n_learned:
-        reasons.append(f"The step from {n_learned:,} to {sparsity.n_rows:,} rows is extrapolated.")
-    return tuple(reasons)
-
-
-def _why_so_many(options: tuple[Option, ...], best: Option, top: Option, goal: str) -> str:
-    reason = (
-        f"m = {best.n_measurements}: the fewest within one point of the best {goal} expected, "
-        f"{100 * top.expected[goal]:.1f} at m = {top.n_measurements}."
-    )
-    if best is options[-1]:
-        reason = f"m = {best.n_measurements}: {goal} still rises by more than a point up to the most that were tried."
-    return reason
-
-
-def _why_decoder(best: Option, sparsity: Sparsity, goal: str) -> str:
-    rivals = {word: value for word, value in best.decoders.items() if word != best.decoder}
-    second = max(rivals, key=lambda word: rivals[word])
-    gain = 100 * (best.decoders[best.decoder] - rivals[second])
-    if best.decoder == "omp":
-        return f"omp: no other decoder gains half a point of {goal} ({second}: {-gain:+.1f})."
-    over = 100 * (best.decoders[best.decoder] - best.decoders["omp"])
-    ratio = best.n_measurements / max(sparsity.mean, 1)
-    small = ", as happens when m is small for the number of labels per row" if ratio < 20 else ""
-    return f"{best.decoder}: {over:.1f} points of {goal} above OMP{small}."
 
 
 def _paragraph(title: str, text: str) -> str:

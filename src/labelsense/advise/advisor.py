@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,9 @@ from labelsense._labels import Vocabulary
 from labelsense._progress import say, showing
 from labelsense._typing import CSR, FloatArray
 from labelsense._validation import check_binary, check_count, check_same_length, check_some_labels
-from labelsense.advise.advice import Advice, Option, explain
+from labelsense.advise.advice import Advice, Option
 from labelsense.advise.costs import Costs, model_bytes, peak_bytes, solver_of, work
+from labelsense.advise.reasons import explain
 from labelsense.advise.sparsity import Sparsity
 from labelsense.advise.trial import Trial, extrapolate, make_splits, measurement_grid
 from labelsense.compress import HadamardCompressor
@@ -42,7 +44,8 @@ def advise(
     It learns the most measurements once, from a sample of the rows, and decodes rows that were held out, in runs of
     neighbours, with every decoder and from fewer and fewer measurements: a few of the rows of A are a smaller A. Trials
     on a half and a quarter of the sample show how much more rows help. The cost is bounded whatever n and d are: about
-    five fits of ``sample`` rows, and at most 3,000 rows decoded some ninety times.
+    three fits of ``sample`` rows (if there are hardly more rows than that, of five folds of them), and at most 3,000
+    rows decoded some eighty times.
 
     Parameters
     ----------
@@ -92,8 +95,7 @@ def advise(
         sparsity = Sparsity.of(Y)
         options = _weigh(trial, ms, sparsity, k, seed)
     best = _choose(options, f"P@{k}")
-    truth = sparsity_ceiling(trial.truth, ks)
-    return Advice(
+    advice = Advice(
         sparsity=sparsity,
         options=options,
         n_measurements=best.n_measurements,
@@ -101,15 +103,16 @@ def advise(
         n_nonzero=best.n_nonzero,
         learner=trial.learner,
         k=k,
-        best_possible=truth,
+        best_possible=best_possible(trial.truth, ks),
         standard_error=_standard_error(best.expected["P@1"], trial.truth.shape[0]),
         costs=_costs(trial, best),
-        reasons=explain(options, best, sparsity, k, truth, trial.learner, tried, trial.largest),
+        reasons=(),
         n_learned=trial.largest,
         n_held_out=int(trial.truth.shape[0]),
         random_state=seed,
         seconds=time.perf_counter() - start,
     )
+    return replace(advice, reasons=explain(advice, tried))
 
 
 def _check(X: Any, Y: Any) -> tuple[Any, CSR]:
@@ -124,7 +127,7 @@ def _check(X: Any, Y: Any) -> tuple[Any, CSR]:
     return X, check_binary(Y)
 
 
-def sparsity_ceiling(Y: CSR, ks: Any) -> dict[str, float]:
+def best_possible(Y: CSR, ks: Any) -> dict[str, float]:
     """Return the best possible P@k: rows with fewer than k labels cannot reach 1."""
     per_row = np.diff(Y.indptr)
     return {f"P@{k}": float(np.minimum(per_row, k).mean() / k) for k in ks}
@@ -183,7 +186,7 @@ def _option(
     decoder = DECODERS[word]()
     n_nonzero = _choose_support(trial, decoder, m, H[-1], base, min(math.ceil(sparsity.most), m, d), goal)
     curve = [trial.precision(trial.decode(decoder, m, each, [n_nonzero])[0]) for each in H]
-    possible = sparsity_ceiling(trial.truth, trial.ks)
+    possible = best_possible(trial.truth, trial.ks)
     expected = {
         name: min(extrapolate(sizes, [point[name] for point in curve], sparsity.n_rows), possible[name])
         for name in curve[-1]
@@ -244,5 +247,3 @@ def _costs(trial: Trial, best: Option) -> Costs:
         model_bytes=model_bytes(learner, X, m),
         peak_bytes=peak_bytes(learner, X, Y, m),
     )
-
-

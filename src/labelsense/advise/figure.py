@@ -17,10 +17,9 @@ def draw(advice: Advice, target: Any) -> Any:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError('Plots need matplotlib. Add it with: pip install "labelsense[plots]"') from error
-    axes = target if hasattr(target, "plot") and hasattr(target, "figure") else None
-    if axes is None:
-        figure = Figure(figsize=(7, 4.5), layout="constrained")
-        axes = figure.add_subplot()
+    given = hasattr(target, "get_xlabel")  # axes, not a file name
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = target if given else figure.add_subplot()
     goal = f"P@{advice.k}"
     ms = [option.n_measurements for option in advice.options]
     for values, label, colour, marker in (
@@ -39,6 +38,6 @@ def draw(advice: Advice, target: Any) -> Any:
     axes.set_title(f"{advice.sparsity.n_labels:,} labels, {advice.sparsity.mean:.1f} per row")
     axes.grid(alpha=0.3)
     axes.legend(loc="lower right")
-    if axes is not target:
-        axes.figure.savefig(target, dpi=150)
+    if not given:
+        figure.savefig(target, dpi=150)
     return axes
