@@ -3,7 +3,8 @@
     python benchmarks/advisor.py --data folder [names]
 
 Each data set is a folder with X_train, Y_train, X_test and Y_test as .npz; features are log(1 + count) idf with unit
-rows. The advisor sees the training rows only. The fit runs in a fresh process that loads X and Y and fits; its peak
+rows. The advisor sees the training rows only; it is told to hold out runs where info.json says that the test rows are
+other sources ("split": "... by source ..."). The fit runs in a fresh process that loads X and Y and fits; its peak
 memory is read right after the fit.
 """
 
@@ -63,8 +64,11 @@ def compare(name, folder, seed):
     from labelsense.advise import advise  # here, so that the fresh process is a user's
 
     data = load(folder)
-    advice = advise(data[0], data[1], random_state=seed)
-    print(f"\n{name}, seed {seed}\n{advice}\n", flush=True)
+    about = folder / "info.json"
+    apart = about.is_file() and "by source" in json.loads(about.read_text()).get("split", "")
+    held_out = "runs" if apart else "rows"
+    advice = advise(data[0], data[1], random_state=seed, held_out=held_out)
+    print(f"\n{name}, seed {seed}, {held_out} held out\n{advice}\n", flush=True)
     settings = {**advice.to_dict(), "alpha": advice.learner.alpha}
     wanted = {key: settings[key] for key in ("n_measurements", "random_state", "alpha", "decoder", "n_nonzero")}
     with tempfile.TemporaryDirectory() as place:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import reference
 import scipy.sparse as sp
+from scipy.special import expit
 from sklearn.linear_model import LinearRegression
 
 from labelsense import (
@@ -63,8 +64,9 @@ def test_the_grid_ascends_to_all_labels_or_what_is_cheap(n_labels, n_features):
 
 class TestSplits:
     @pytest.mark.parametrize(("n", "sample"), [(11, 10), (300, 6000), (4880, 6000), (9500, 6000), (20_000, 4000)])
-    def test_no_row_is_on_both_sides(self, n, sample):
-        splits = make_splits(n, sample, 100, np.random.RandomState(0))
+    @pytest.mark.parametrize("run", [1, 50])
+    def test_no_row_is_on_both_sides(self, n, sample, run):
+        splits = make_splits(n, sample, 100, run, np.random.RandomState(0))
         for split in splits:
             assert not set(split.train) & set(split.test)
             assert 0 < len(split.train) <= sample
@@ -73,18 +75,19 @@ class TestSplits:
         assert len(tested) >= min(n, 2900)
 
     def test_neighbours_are_held_out_together(self):
-        (split,) = make_splits(20_000, 4000, 100, np.random.RandomState(0))
-        starts = split.test[::50]
-        np.testing.assert_array_equal(split.test, (starts[:, None] + np.arange(50)).ravel())
+        (split,) = make_splits(20_000, 4000, 100, 50, np.random.RandomState(0))
+        starts = np.sort(split.test)[::50]
+        np.testing.assert_array_equal(np.sort(split.test), (starts[:, None] + np.arange(50)).ravel())
 
-    def test_twins_next_to_each_other_do_not_count_as_learning(self):
-        """Every row is there twice and its labels are noise: a random split would find nearly all of them."""
-        rng = np.random.default_rng(0)
+    def test_twins_next_to_each_other_count_as_learning_only_if_new_rows_have_them_too(self):
+        """Every row is there twice and its labels are noise: what is found is found by the twin."""
         twin = np.repeat(np.arange(300), 2)
-        X, Y = rng.normal(size=(300, 400))[twin], label_rows(300, 40, 1)[twin]
-        assert advise(X, Y, learner=RidgeLearner(0.1)).recommended.expected["P@1"] < 0.15
-        shuffled = rng.permutation(600)
-        assert advise(X[shuffled], Y[shuffled], learner=RidgeLearner(0.1)).recommended.expected["P@1"] > 0.5
+        X, Y = np.random.default_rng(0).normal(size=(300, 400))[twin], label_rows(300, 40, 1)[twin]
+        rows, runs = (advise(X, Y, learner=RidgeLearner(0.1), held_out=how) for how in ("rows", "runs"))
+        assert runs.recommended.expected["P@1"] < 0.15
+        assert rows.recommended.expected["P@1"] > 0.5
+        assert any("Rows next to each other are alike" in reason for reason in rows.reasons)
+        assert not any("Rows next to each other" in reason for reason in runs.reasons)
 
 
 class TestTrial:
@@ -92,7 +95,7 @@ class TestTrial:
     def trial(self, documents):
         X, Y = documents
         rows = np.random.RandomState(1).permutation(64)[:60]
-        return Trial(X, Y, RidgeLearner(1.0), make_splits(500, 6000, 60, np.random.RandomState(0)), rows, (1, 3))
+        return Trial(X, Y, RidgeLearner(1.0), make_splits(500, 6000, 60, 1, np.random.RandomState(0)), rows, (1, 3))
 
     def test_the_first_rows_are_rows_of_the_hadamard_matrix(self, trial):
         A = trial.operator(20).columns(np.arange(60))
@@ -119,13 +122,17 @@ class TestTrial:
 
 
 class TestExtrapolation:
-    def test_a_curve_of_the_assumed_form_is_continued_exactly(self):
-        curve = [0.8 - 3 * n**-0.4 for n in (1000, 2000, 4000)]
-        assert extrapolate([1000, 2000, 4000], curve, 64_000) == pytest.approx(0.8 - 3 * 64_000**-0.4)
+    def test_the_odds_grow_by_less_and_less(self):
+        """One doubling more adds 0.85 times what the last one did; ever so many, 0.85 / 0.15 times."""
+        curve = [0.8 * expit(x) for x in (-1.0, -0.6, -0.2)]
+        for n, growth in ((8000, 0.85), (16_000, 0.85 + 0.85**2), (2**200, 0.85 / 0.15)):
+            expected = 0.8 * expit(-0.2 + 0.4 * growth)
+            assert extrapolate([1000, 2000, 4000], curve, n, 0.8) == pytest.approx(expected)
 
     def test_more_rows_are_not_expected_to_harm(self):
-        assert extrapolate([100, 200, 400], [0.5, 0.49, 0.48], 4000) == 0.48
+        assert extrapolate([100, 200, 400], [0.5, 0.49, 0.48], 4000) == pytest.approx(0.48)
         assert extrapolate([100], [0.5], 4000) == 0.5
+        assert extrapolate([100, 200], [1.0, 1.0], 4000) == 1.0
 
     def test_the_expected_precision_is_that_of_the_real_fit(self):
         X, Y = make_tagged_documents(6000, 800, 250, noise=0.8, words_per_row=20, random_state=1)
@@ -250,6 +257,12 @@ class TestAdvice:
             assert other.recommended.expected == pytest.approx(advice.recommended.expected, abs=0.01)
         assert advise(X, lists, k=3).recommended.expected == advise(X, seen, k=3).recommended.expected
 
+    def test_few_labels_are_asked_for_no_more_than_there_are(self):
+        Y = label_rows(60, 3, 1)
+        advice = advise(Y.toarray(), Y)
+        assert advice.k == 3
+        assert advice.make_classifier().fit(Y.toarray(), Y).predict_topk(Y.toarray(), 1).labels.shape == (60, 1)
+
     def test_all_fields_are_plain(self, advice):
         assert json.loads(json.dumps(advice.to_dict())) == advice.to_dict()
 
@@ -290,10 +303,13 @@ class TestRefusals:
         with pytest.raises(ValueError, match=message):
             advise(*change(X, Y))
 
-    @pytest.mark.parametrize(("settings", "message"), [({"k": 61}, "k must be between 1 and 60"), ({"k": 0}, "k must")])
-    def test_of_k(self, documents, settings, message):
-        with pytest.raises(ValueError, match=message):
-            advise(*documents, **settings)
+    def test_of_k(self, documents):
+        with pytest.raises(ValueError, match="k must be at least 1. Got 0"):
+            advise(*documents, k=0)
+
+    def test_of_rows_held_out(self, documents):
+        with pytest.raises(ValueError, match="held_out must be one of 'rows', 'runs'"):
+            advise(*documents, held_out="groups")
 
     def test_of_a_sample_too_small(self, documents):
         with pytest.raises(ValueError, match="sample must be at least 10"):

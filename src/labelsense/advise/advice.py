@@ -75,10 +75,22 @@ class Advice:
         Why.
     n_learned, n_held_out : int
         The rows of the trial.
+    held_out : str
+        As it was asked for.
+    likeness : tuple of float
+        The mean cosine of rows next to each other, and of rows at random.
     random_state : int
         Seed of the recommended A.
     seconds : float
         What the advice took.
+
+    Examples
+    --------
+    >>> from labelsense.advise import advise
+    >>> from labelsense.data import make_tagged_documents
+    >>> advice = advise(*make_tagged_documents(400, 200, 60, noise=0.1, random_state=0))
+    >>> sorted(advice.recommended.expected)
+    ['P@1', 'P@3', 'P@5']
     """
 
     sparsity: Sparsity
@@ -94,6 +106,8 @@ class Advice:
     reasons: tuple[str, ...]
     n_learned: int
     n_held_out: int
+    held_out: str
+    likeness: tuple[float, float]
     random_state: int
     seconds: float
 
@@ -119,7 +133,7 @@ class Advice:
             {**option, "curve": {str(size): value for size, value in option["curve"].items()}}
             for option in fields["options"]
         ]
-        fields["reasons"] = list(self.reasons)
+        fields["reasons"], fields["likeness"] = list(self.reasons), list(self.likeness)
         return fields
 
     def plot(self, target: Any) -> Any:

@@ -15,12 +15,12 @@ from sklearn.utils.random import sample_without_replacement
 from labelsense._labels import Vocabulary
 from labelsense._progress import say, showing
 from labelsense._typing import CSR, FloatArray
-from labelsense._validation import check_binary, check_count, check_same_length, check_some_labels
+from labelsense._validation import check_binary, check_choice, check_count, check_same_length, check_some_labels
 from labelsense.advise.advice import Advice, Option
 from labelsense.advise.costs import Costs, model_bytes, peak_bytes, solver_of, work
 from labelsense.advise.reasons import explain
 from labelsense.advise.sparsity import Sparsity
-from labelsense.advise.trial import Trial, extrapolate, make_splits, measurement_grid
+from labelsense.advise.trial import Trial, extrapolate, likeness, make_splits, measurement_grid, quiet
 from labelsense.compress import HadamardCompressor
 from labelsense.compress.hadamard import hadamard_order
 from labelsense.estimator import make_learner
@@ -32,17 +32,27 @@ from labelsense.regress.ridge import descend
 
 LEAST_ROWS = 10
 POINT = 0.01
+RUNS = {"rows": 1, "runs": 50}
+COMPARED = 1000  # held-out rows on which decoders and support sizes are compared
 ALPHA_MEASUREMENTS = 500  # measurements that stand for all in the choice of alpha
 TIMED_ROWS = 256  # rows on which decoding is timed
 
 
 def advise(
-    X: Any, Y: Any, *, learner: Any = "ridge", k: int = 5, sample: int = 6000, random_state: Any = 0, verbose: int = 0
+    X: Any,
+    Y: Any,
+    *,
+    learner: Any = "ridge",
+    k: int = 5,
+    sample: int = 6000,
+    held_out: str = "rows",
+    random_state: Any = 0,
+    verbose: int = 0,
 ) -> Advice:
     """Tell how many measurements and which decoder to take, what precision to expect, and what it will cost.
 
-    It learns the most measurements once, from a sample of the rows, and decodes rows that were held out, in runs of
-    neighbours, with every decoder and from fewer and fewer measurements: a few of the rows of A are a smaller A. Trials
+    It learns the most measurements once, from a sample of the rows, and decodes rows that were held out, with every
+    decoder and from fewer and fewer measurements: a few of the rows of A are a smaller A. Trials
     on a half and a quarter of the sample show how much more rows help. The cost is bounded whatever n and d are: about
     three fits of ``sample`` rows (if there are hardly more rows than that, of five folds of them), and at most 3,000
     rows decoded some eighty times.
@@ -55,9 +65,13 @@ def advise(
     learner : Learner, scikit-learn regressor or {"ridge", "kernel_ridge"}
         "ridge", or a ``RidgeLearner`` with alpha="loo", has its penalty chosen by the precision of held-out rows.
     k : int
-        Recommend by P@k: the number of labels that will be shown.
+        Recommend by P@k: the number of labels that will be shown, at most d.
     sample : int
         How many rows to learn from, at most.
+    held_out : {"rows", "runs"}
+        How new rows will come. "rows": they are like those given, and single rows are held out. "runs": rows next to
+        each other are related (one source, one day) and new rows come from elsewhere, so runs of 50 are held out. What
+        is expected depends on it where related rows are many; the reasons say so.
     random_state : int, RandomState or None
         Seed of the sample and of A.
     verbose : int
@@ -80,7 +94,7 @@ def advise(
     """
     start = time.perf_counter()
     X, Y = _check(X, Y)
-    check_count(k, "k", high=Y.shape[1])
+    k = min(check_count(k, "k"), Y.shape[1])
     check_count(sample, "sample", low=LEAST_ROWS)
     random = check_random_state(random_state)
     seed = int(random.randint(2**31))
@@ -88,7 +102,8 @@ def advise(
     rows = sample_without_replacement(hadamard_order(Y.shape[1]), ms[-1], method="pool", random_state=random)
     ks = (1, 3, 5) if k in (1, 3, 5) else tuple(sorted({1, 3, k}))
     ks = tuple(each for each in ks if each <= Y.shape[1])
-    splits = make_splits(X.shape[0], sample, Y.shape[1], random)
+    run = check_choice(held_out, "held_out", RUNS)
+    splits = make_splits(X.shape[0], sample, Y.shape[1], run, random)
     with showing(verbose):
         trial = Trial(X, Y, make_learner(learner, None), splits, rows, ks)
         tried = _choose_alpha(trial, learner, k)
@@ -109,6 +124,8 @@ def advise(
         reasons=(),
         n_learned=trial.largest,
         n_held_out=int(trial.truth.shape[0]),
+        held_out=held_out,
+        likeness=likeness(X, random),
         random_state=seed,
         seconds=time.perf_counter() - start,
     )
@@ -177,18 +194,18 @@ def _option(
 ) -> Option:
     d, goal = sparsity.n_labels, f"P@{k}"
     H = [trial.subset(each, m) for each in measured]
-    base = _support(m, d, k)
+    base, some = _support(m, d, k), H[-1][:COMPARED]
     decoders = {
-        word: trial.precision(trial.decode(kind(), m, H[-1], [base])[0])[goal] for word, kind in DECODERS.items()
+        word: trial.precision(trial.decode(kind(), m, some, [base])[0])[goal] for word, kind in DECODERS.items()
     }
     best = max(decoders, key=lambda word: decoders[word])
     word = best if decoders[best] > decoders["omp"] + POINT / 2 else "omp"
     decoder = DECODERS[word]()
-    n_nonzero = _choose_support(trial, decoder, m, H[-1], base, min(math.ceil(sparsity.most), m, d), goal)
+    n_nonzero = _choose_support(trial, decoder, m, some, base, min(math.ceil(sparsity.most), m, d), goal)
     curve = [trial.precision(trial.decode(decoder, m, each, [n_nonzero])[0]) for each in H]
     possible = best_possible(trial.truth, trial.ks)
     expected = {
-        name: min(extrapolate(sizes, [point[name] for point in curve], sparsity.n_rows), possible[name])
+        name: extrapolate(sizes, [point[name] for point in curve], sparsity.n_rows, possible[name])
         for name in curve[-1]
     }
     perfect = trial.decode(decoder, m, trial.operator(m).compress(trial.truth), [n_nonzero])[0]
@@ -237,7 +254,8 @@ def _costs(trial: Trial, best: Option) -> Costs:
     decoder = DECODERS[best.decoder](best.n_nonzero)
     state = decoder.prepare(trial.operator(m))
     start = time.perf_counter()
-    decoder.decode(state, H)
+    with quiet():
+        decoder.decode(state, H)
     decoding = (time.perf_counter() - start) / len(H)
     return Costs(
         solver=solver_of(learner, X, m),

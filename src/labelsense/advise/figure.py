@@ -37,7 +37,7 @@ def draw(advice: Advice, target: Any) -> Any:
     axes.set_ylabel(f"{goal} (%)")
     axes.set_title(f"{advice.sparsity.n_labels:,} labels, {advice.sparsity.mean:.1f} per row")
     axes.grid(alpha=0.3)
-    axes.legend(loc="lower right")
+    axes.legend(loc="lower right", framealpha=1)
     if not given:
         figure.savefig(target, dpi=150)
     return axes

@@ -6,6 +6,7 @@ from labelsense.advise.advice import Advice, Option
 from labelsense.reconstruct.base import AUTO_NONZERO
 from labelsense.regress import RidgeLearner
 
+ALIKE = 1.5  # times the cosine of rows at random: then neighbours are related
 FEW = 20  # measurements per label of a row: below, decoders that may choose correlated columns often win
 
 
@@ -29,6 +30,12 @@ def explain(advice: Advice, alphas: dict[float, float]) -> tuple[str, ...]:
     reasons.append(f"The paper's guarantee for OMP, coherence <= 0.1 / k, covers k up to {covered}{rely}.")
     if sparsity.n_rows > 2 * advice.n_learned:
         reasons.append(f"The step from {advice.n_learned:,} to {sparsity.n_rows:,} rows is extrapolated.")
+    near, far = advice.likeness
+    if advice.held_out == "rows" and near > ALIKE * far + 0.01:
+        reasons.append(
+            f"Rows next to each other are alike (cosine {near:.2f}, of rows at random {far:.2f}). If new rows come "
+            'from elsewhere, less is to be expected: ask again with held_out="runs".'
+        )
     return tuple(reasons)
 
 

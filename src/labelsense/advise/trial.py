@@ -6,16 +6,20 @@ subset of the rows of a Hadamard matrix is again a compressor, only scaled.
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import expit, logit
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import normalize
 
 from labelsense._blocks import map_rows
 from labelsense._labels import top_k
@@ -30,9 +34,9 @@ GRID = (5, 8, 12, 20, 32, 50, 80, 125, 200, 320, 500, 800, 1250, 2000)
 MOST_WEIGHTS = 2**25  # numbers in the coefficients of a trial: 128 MB, and a few times that while solving
 HELD_OUT = 3000  # rows that are decoded: the standard error of a precision is then below one point
 DECODED_NUMBERS = 2**26  # held-out rows times the order of the Hadamard matrix, at most (but 256 rows at least)
-RUN = 50  # rows next to each other that are held out together
+PAIRS = 2000  # of rows that are compared
 FOLDS = 5
-DECAY = 0.4  # what is still missing falls as n^-0.4: the best fit to real and made-up data (0.3 to 0.5 are as good)
+DAMPING = 0.85  # of the growth of the odds per doubling of the rows: the best fit to five real data sets
 
 
 def measurement_grid(n_labels: int, n_features: int) -> list[int]:
@@ -41,36 +45,52 @@ def measurement_grid(n_labels: int, n_features: int) -> list[int]:
     return [m for m in GRID if min(50, n_labels / 4) <= m < top] + [top]
 
 
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Ignore what decoders warn of: supports that do not fit are tried here on purpose."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
 @dataclass(frozen=True)
 class Split:
-    """Rows to learn from, in random order, and rows to test on."""
+    """Rows to learn from and rows to test on, both in random order."""
 
     train: IntArray
     test: IntArray
 
 
-def make_splits(n: int, sample: int, n_labels: int, random: np.random.RandomState) -> list[Split]:
-    """Return one split if there are rows enough, else five that take turns.
-
-    Rows next to each other are often related: they come from one source, or one day. Held-out rows are therefore taken
-    in runs, as new data would come; where the order of the rows means nothing, that makes no difference.
-    """
+def make_splits(n: int, sample: int, n_labels: int, run: int, random: np.random.RandomState) -> list[Split]:
+    """Return one split if there are rows enough, else five that take turns. Rows are held out in runs of so many."""
     wanted = min(HELD_OUT, max(256, DECODED_NUMBERS // hadamard_order(n_labels)))
-    length = max(1, min(RUN, n // 50))
-    run = np.arange(n) // length
-    order = random.permutation(run[-1] + 1)
+    length = max(1, min(run, n // 50))
+    run_of_row = np.arange(n) // length
+    order = random.permutation(run_of_row[-1] + 1)
     if n >= sample + wanted:
         groups = [order[: -(-wanted // length)]]
     else:
         groups = np.array_split(order, min(FOLDS, len(order)))
     splits = []
     for group in groups:
-        out = np.isin(run, group)
-        test = np.flatnonzero(out)
+        out = np.isin(run_of_row, group)
+        test = random.permutation(np.flatnonzero(out))
         if len(test) * len(groups) > wanted + length:
-            test = np.sort(random.permutation(test)[: -(-wanted // len(groups))])
+            test = test[: -(-wanted // len(groups))]
         splits.append(Split(random.permutation(np.flatnonzero(~out))[:sample], test))
     return splits
+
+
+def likeness(X: Any, random: np.random.RandomState) -> tuple[float, float]:
+    """Return the mean cosine of rows next to each other, and of rows at random."""
+    n = X.shape[0]
+    first = random.permutation(n - 1)[:PAIRS]
+    return _cosine(X[first], X[first + 1]), _cosine(X[first], X[random.permutation(n)[: len(first)]])
+
+
+def _cosine(A: Any, B: Any) -> float:
+    A, B = normalize(A), normalize(B)
+    return float((A.multiply(B) if sp.issparse(A) else A * B).sum() / A.shape[0])
 
 
 @dataclass
@@ -135,27 +155,31 @@ class Trial:
     def decode(self, decoder: Decoder, m: int, H: FloatArray, sizes: Sequence[int]) -> list[CSR]:
         """Return the labels decoded from measurements by the first m rows, for each support size."""
         state = decoder.prepare(self.operator(m))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # what does not fit is tried here on purpose
+        with quiet():
             parts = map_rows(lambda rows: decoder.path(state, H[rows], sizes), len(H), 128, -1)
         return [sp.vstack(column, format="csr") for column in zip(*parts, strict=True)]
 
     def precision(self, scores: CSR) -> dict[str, float]:
-        """Return P@k of the held-out rows for each k."""
-        best = top_k(scores, max(self.ks))
-        return {f"P@{k}": precision_at_k(self.truth, best, k) for k in self.ks}
+        """Return P@k of the first held-out rows, as many as there are scores, for each k."""
+        best, truth = top_k(scores, max(self.ks)), self.truth[: scores.shape[0]]
+        return {f"P@{k}": precision_at_k(truth, best, k) for k in self.ks}
 
 
-def extrapolate(sizes: Sequence[int], values: Sequence[float], n: int) -> float:
-    """Return the value to expect after learning from n rows, by values = a - b sizes^-0.4, counted from the last one.
+def extrapolate(sizes: Sequence[int], values: Sequence[float], n: int, top: float = 1.0) -> float:
+    """Return the value to expect after learning from n rows, never above ``top``.
+
+    The odds of what is possible, values / (top - values), grow by about the same factor each time the rows are
+    doubled, at first; each further doubling is taken to add 0.85 times as much to their logarithm as the one before.
 
     Examples
     --------
-    >>> round(extrapolate([1000, 2000, 4000], [0.5, 0.6, 0.65], 8000), 3)
-    0.699
+    >>> round(extrapolate([1000, 2000, 4000], [0.5, 0.55, 0.6], 8000), 3)
+    0.641
     """
-    places = np.asarray(sizes, float) ** -DECAY
-    if len(sizes) < 2:
+    if len(sizes) < 2 or top <= 0:
         return float(values[-1])
-    slope = min(0.0, float(np.polyfit(places, values, 1)[0]))
-    return float(values[-1] + slope * (n**-DECAY - places[-1]))
+    odds = logit(np.clip(np.asarray(values, float) / top, 1e-3, 1 - 1e-3))
+    slope = max(0.0, float(np.polyfit(np.log2(sizes), odds, 1)[0]))
+    doublings = math.log2(n / sizes[-1])
+    gain = slope * DAMPING * (1 - DAMPING**doublings) / (1 - DAMPING)
+    return max(float(values[-1]), top * float(expit(odds[-1] + gain)))
