@@ -197,6 +197,7 @@ class TestCosts:
             ("dual", 1500, 4000, 300),
             ("dual", 900, 3000, 200),
             ("cg", 2000, 4000, 300),
+            ("kernel", 2500, 400, 300),
         ],
     )
     @pytest.mark.parametrize("form", ["sparse", "dense"])
@@ -204,7 +205,7 @@ class TestCosts:
         X, Y = make_tagged_documents(n, p, 400, random_state=0)
         X = LogTfidfTransformer().fit_transform(X)
         X = X if form == "sparse" else X.toarray()
-        learner = RidgeLearner(1.0, solver=solver)
+        learner = KernelRidgeLearner() if solver == "kernel" else RidgeLearner(1.0, solver=solver)
         clf = CompressedLabelClassifier(HadamardCompressor(m), learner, random_state=0)
         tracemalloc.start()
         clf.fit(X, Y)

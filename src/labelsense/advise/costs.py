@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from labelsense._typing import CSR
 from labelsense.regress import KernelRidgeLearner, Learner, RidgeLearner
+from labelsense.regress.design import DENSE_ROWS
 from labelsense.regress.primal import SMALL
 from labelsense.regress.ridge import cheapest_solver, cost
 
@@ -91,13 +92,15 @@ def work_bytes(learner: Learner, X: Any, m: int) -> int | None:
       and one in double for the intercept (6 p m);
     - dual: X X' and its factor (2 n^2), the targets, centred, and the solutions (2 n m), W and its centring in
       double (5 p m);
-    - conjugate gradients: right-hand side, solution, residual, direction and two products (6 p m), fitted values (n m).
+    - conjugate gradients: right-hand side, solution, residual, direction and two products (6 p m), fitted values (n m);
+    - kernel ridge: the kernel matrix (n^2), and while it is made a block of it; then the solutions, twice (2 n m).
 
     A sparse X is stored by columns too. Dense rows are centred in double, and their X'X is summed in double.
     """
     n, p = X.shape
     if isinstance(learner, KernelRidgeLearner):
-        return 4 * (n * n + 3 * n * m)
+        making = min(n, DENSE_ROWS) * n + 7 * X.nnz if sp.issparse(X) else n * p
+        return 4 * (n * m + n * n + max(2 * n * m, making))
     if not isinstance(learner, RidgeLearner):
         return None
     solver = solver_of(learner, X, m)
