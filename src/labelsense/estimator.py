@@ -19,6 +19,7 @@ from labelsense._labels import TopK, Vocabulary, top_k
 from labelsense._progress import report, say, showing
 from labelsense._typing import CSR, FloatArray
 from labelsense._validation import (
+    check_binary,
     check_choice,
     check_count,
     check_not_text,
@@ -27,6 +28,7 @@ from labelsense._validation import (
     check_texts,
 )
 from labelsense.compress import COMPRESSORS, Compressor
+from labelsense.diagnose import Diagnosis, diagnose
 from labelsense.features import is_vectoriser, make_features
 from labelsense.metrics import ndcg_at_k, precision_at_k, recall_at_k
 from labelsense.reconstruct import DECODERS, Decoder
@@ -263,6 +265,17 @@ class CompressedLabelClassifier(LabelPredictor):
         elif self.features_ is None or hasattr(self.features_, "n_features_in_"):
             check_not_text(X)
         return super()._check_features(X if self.features_ is None else self.features_.transform(X))
+
+    def diagnose(self, X: Any, Y: Any, k: int = 5) -> Diagnosis:
+        """Tell where precision is lost on rows that were not learned from, and which part to spend on.
+
+        Labels that were not in the training data are left out.
+        """
+        X = self._check_features(X)
+        Y, _ = self.vocabulary_.read_counting_unknown(Y)
+        check_same_length(X, Y)
+        check_count(k, "k")
+        return diagnose(self.compressor_.operator_, self.decoder_, self._measure(X), check_binary(Y), k)
 
     def _scores(self, X: Any, at_least: int) -> CSR:
         state = self._decoder_state()

@@ -49,9 +49,7 @@ def train(
     output: Annotated[Path, typer.Option("-o", "--output", help="Where to write the model.")],
     test: Annotated[Path | None, typer.Option(help="Rows to evaluate on, instead of holding some out.")] = None,
     format: Format = None,
-    features: Annotated[
-        str, typer.Option(help="auto; words, hashing (texts); counts, none; images.")
-    ] = "auto",
+    features: Annotated[str, typer.Option(help="auto; words, hashing (texts); counts, none; images.")] = "auto",
     n_features: Annotated[int | None, typer.Option(min=2, help="How many words, or hashed words, at most.")] = None,
     measurements: Annotated[str, typer.Option("-m", help="Number of regressions, or auto.")] = "auto",
     compressor: Annotated[str, typer.Option(help=", ".join(COMPRESSORS) + ".")] = "hadamard",

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from labelsense._blocks import row_blocks
 from labelsense._typing import as_dense
 from labelsense.regress import lapack
 from labelsense.regress.primal import leave_one_out, mean_square, positive_eigenpairs
 from labelsense.regress.problem import Problem
 
 SMALL = 1024
+CENTRED_ROWS = 256  # of the kernel matrix, at a time: whole, the products in double would be six times its size
 
 
 class DualSystem:
@@ -97,9 +99,10 @@ class DualSolver:
             K, shift = dense @ dense.T, dense @ problem.x_mean
         else:
             K, shift = problem.X.outer_gram(), np.asarray(X @ problem.x_mean).ravel()
-        if problem.x_mean.any():
-            K -= (np.outer(shift, problem.s) + np.outer(problem.s, shift)).astype(K.dtype)
-            K += (np.outer(problem.s, problem.s) * (problem.x_mean @ problem.x_mean)).astype(K.dtype)
+        if problem.x_mean.any():  # K - shift s' - s shift' + (x_mean'x_mean) s s', a block at a time
+            shift = shift - 0.5 * (problem.x_mean @ problem.x_mean) * problem.s
+            for rows in row_blocks(len(K), CENTRED_ROWS):
+                K[rows] -= (np.outer(shift[rows], problem.s) + np.outer(problem.s[rows], shift)).astype(K.dtype)
         self.system = DualSystem(K, problem.centred_targets().astype(K.dtype), problem.own_weight())
 
     def solve(self, alpha: float) -> Any:
