@@ -10,6 +10,8 @@ from labelsense.data.formats import (
     stream_examples,
     write_examples,
 )
+from labelsense.data.image_folders import read_esp_folder, read_image_folder
+from labelsense.data.images import SURFHistogramTransformer
 from labelsense.data.synthetic import make_tagged_documents
 
 __all__ = [
@@ -17,11 +19,14 @@ __all__ = [
     "Dataset",
     "Examples",
     "FormatError",
+    "SURFHistogramTransformer",
     "detect_format",
     "load_dataset",
     "load_debtags",
     "make_tagged_documents",
+    "read_esp_folder",
     "read_examples",
+    "read_image_folder",
     "stream_examples",
     "write_examples",
 ]
