@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from labelsense.cli import files, predict, train
+from labelsense.cli import files, predict, reproduce, train
 from labelsense.cli.console import errors
 
 app = typer.Typer(
@@ -58,6 +58,7 @@ for command in (
     files.convert,
     files.datasets,
     files.demo,
+    reproduce.reproduce,
 ):
     app.command()(guarded(command))
 
