@@ -1,4 +1,4 @@
-"""Histograms of patches count what they say, whatever the form of the images; folders are read or refused by name."""
+"""Histograms of patches count what they say, whatever the form of the images."""
 
 import sys
 
@@ -22,8 +22,8 @@ from sklearn.utils.estimator_checks import (
 )
 
 from labelsense import CompressedLabelClassifier, HadamardCompressor
-from labelsense.data import SURFHistogramTransformer, read_esp_folder, read_image_folder
-from labelsense.data._pictures import describe, read_grey
+from labelsense.data import SURFHistogramTransformer
+from labelsense.data._pictures import STEPS, describe, read_grey
 from labelsense.data.images import nearest
 from labelsense.metrics import precision_at_k
 
@@ -75,6 +75,7 @@ class TestHistograms:
         X = SURFHistogramTransformer(20, random_state=0).fit_transform(noise(h=40, w=30))
         assert X.shape == (6, 20)
         assert X.dtype == np.float32
+        assert X.indices.dtype == np.int32  # many estimators take no other
         assert X.has_canonical_format
         np.testing.assert_array_equal(X.sum(axis=1), 7 * 5)
 
@@ -158,10 +159,19 @@ class TestDescriptors:
     def test_brightness_and_contrast_change_nothing(self, seed, offset, contrast):
         image = smooth(seed=seed)
         found = describe(image, 10, 10, None)
-        np.testing.assert_allclose(describe(contrast * image + offset, 10, 10, None), found, atol=1e-4)
+        np.testing.assert_allclose(describe(contrast * image + offset, 10, 10, None), found, atol=1 / STEPS)
 
     def test_have_unit_length(self):
-        np.testing.assert_allclose(np.linalg.norm(describe(smooth(), 10, 2, None), axis=1), 1, atol=1e-3)
+        np.testing.assert_allclose(np.linalg.norm(describe(smooth(), 10, 2, None), axis=1), 1, atol=4 / STEPS)
+
+    def test_their_products_are_exact_in_float32(self):
+        found = describe(smooth(60, 60), 10, 1, None)
+        np.testing.assert_array_equal(found @ found.T, found.astype(float) @ found.T.astype(float))
+
+    def test_equal_patches_have_equal_descriptors(self):
+        image = np.tile(smooth(10, 10), (8, 8))
+        inner = describe(image, 10, 10, None).reshape(8, 8, 64)[1:-1, 1:-1].reshape(-1, 64)
+        assert len(np.unique(inner, axis=0)) == 1
 
     def test_a_quarter_turn_changes_little(self):
         likeness = np.array([self.turned_and_mirrored(smooth(seed=seed)) for seed in range(20)])
@@ -178,7 +188,7 @@ class TestDescriptors:
         other = image.copy()
         other[:, 30:] = smooth(60, 30, seed=1)
         before, after = (describe(i, 10, 10, None).reshape(6, 6, 64) for i in (image, other))
-        np.testing.assert_allclose(after[:, :2], before[:, :2], atol=1e-4)
+        np.testing.assert_allclose(after[:, :2], before[:, :2], atol=1 / STEPS)
         assert np.abs(after[:, 3:] - before[:, 3:]).max(axis=2).min() > 0.01
 
 
@@ -295,70 +305,6 @@ class TestRefusals:
         monkeypatch.setitem(sys.modules, module, None)
         with pytest.raises(ImportError, match=r'needs the extra: pip install "labelsense\[images\]"'):
             SURFHistogramTransformer(5).fit(noise())
-
-
-class TestImageFolder:
-    @pytest.fixture
-    def folder(self, tmp_path):
-        for name in ("b.png", "a.jpg", "c.BMP"):
-            Image.fromarray(noise(1)[0]).save(tmp_path / name)
-        (tmp_path / "tags.tsv").write_text("\ufeffb.png\tsea\tblue sky\tsea\n\na.jpg\tété\n", encoding="utf-8")
-        return tmp_path
-
-    def test_tags_file_gives_order_and_tags(self, folder):
-        paths, labels = read_image_folder(folder)
-        assert paths == [folder / "b.png", folder / "a.jpg"]
-        assert labels == [["sea", "blue sky"], ["été"]]
-        assert SURFHistogramTransformer(5, random_state=0).fit_transform(paths).shape == (2, 5)
-
-    def test_without_tags_every_image_is_taken(self, folder):
-        paths, labels = read_image_folder(str(folder), tags=None)
-        assert [path.name for path in paths] == ["a.jpg", "b.png", "c.BMP"]
-        assert labels == [[], [], []]
-
-    @pytest.mark.parametrize(
-        ("text", "error", "message"),
-        [
-            ("b.png sea\n", ValueError, "tags.tsv, line 1: no tags. Each line is a file name, a TAB.* Got 'b.png sea'"),
-            ("b.png\tsea\n\tsky\n", ValueError, "tags.tsv, line 2: no file name"),
-            ("b.png\tsea\nb.png\tsky\n", ValueError, "tags.tsv, line 2: b.png was listed before"),
-            ("d.png\tsea\n", FileNotFoundError, "There is no image file .*d.png"),
-            ("tags.tsv\tsea\n", ValueError, "tags.tsv is not an image that pillow can read"),
-            ("\n", ValueError, "There are no images in .*tags.tsv"),
-        ],
-    )
-    def test_refuses_a_bad_line(self, folder, text, error, message):
-        (folder / "tags.tsv").write_text(text)
-        with pytest.raises(error, match=message):
-            read_image_folder(folder)
-
-    def test_refuses_what_is_not_there(self, folder):
-        with pytest.raises(FileNotFoundError, match="There is no file of tags .*words.tsv.* pass tags=None"):
-            read_image_folder(folder, "words.tsv")
-        with pytest.raises(NotADirectoryError, match="There is no folder .*elsewhere"):
-            read_image_folder(folder / "elsewhere")
-        (folder / "empty").mkdir()
-        with pytest.raises(ValueError, match="There are no images in .*empty"):
-            read_image_folder(folder / "empty", tags=None)
-
-
-class TestESPFolder:
-    def test_labels_are_the_lines_of_the_description(self, tmp_path):
-        (tmp_path / "images").mkdir()
-        (tmp_path / "LabelDesc").mkdir()
-        for name in ("2.jpg", "1.jpg", "3.jpg"):
-            Image.fromarray(noise(1)[0]).save(tmp_path / "images" / name)
-        (tmp_path / "LabelDesc" / "2.jpg.desc").write_text("tree\nblue sky\n\ntree\n")
-        (tmp_path / "LabelDesc" / "1.jpg.desc").write_bytes(b"caf\xe9\r\n")
-        paths, labels = read_esp_folder(tmp_path)
-        assert [path.name for path in paths] == ["1.jpg", "2.jpg", "3.jpg"]
-        assert labels == [["caf\ufffd"], ["tree", "blue sky"], []]
-
-    def test_refuses_another_layout(self, tmp_path):
-        (tmp_path / "images").mkdir()
-        Image.fromarray(noise(1)[0]).save(tmp_path / "images" / "1.jpg")
-        with pytest.raises(ValueError, match="not laid out like the ESP game's data.* 1 images and 0 files of labels"):
-            read_esp_folder(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from labelsense._typing import FloatArray
 WINDOW = 20  # pixels across the square that a SURF descriptor of scale 1 describes
 MARGIN = 7  # pixels that SURF reads around that square, because it turns it, and one
 N_NUMBERS = 64  # of a descriptor
+STEPS = 1024  # a descriptor's numbers are multiples of 1 / STEPS
 
 
 def import_extra(name: str) -> Any:
@@ -87,6 +88,9 @@ def describe(grey: FloatArray, patch_size: int, spacing: int, image_size: int | 
 
     The image is enlarged until a patch is SURF's window at scale 1: at a smaller scale the wavelets of mahotas would be
     one pixel wide, which is no difference of pixels. One resizing does that and ``image_size`` together.
+
+    Descriptors are rounded. Equal patches at different places then have equal descriptors, and products of descriptors
+    are exact in float32, in any order of summation: which representative is nearest depends on no library of products.
     """
     h, w = grey.shape
     if image_size is not None:
@@ -102,4 +106,4 @@ def describe(grey: FloatArray, patch_size: int, spacing: int, image_size: int | 
     points = np.hstack([centres, np.ones((len(centres), 3))])  # scale 1; two numbers that descriptors do not use
     found = import_extra("mahotas.features.surf").descriptors(large, points, descriptor_only=True)
     flat = (found**2).sum(axis=1) < 0.5  # a descriptor has length 1, that of a flat patch 0
-    return found[~flat].astype(np.float32)
+    return (np.rint(found[~flat] * STEPS) / STEPS).astype(np.float32)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, TypeVar
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,11 +21,9 @@ from labelsense._typing import CSR, FloatArray, IntArray
 from labelsense._validation import check_count
 from labelsense.data._pictures import describe, read_grey
 
-REPORT_IMAGES = 64  # images between two reports
+BLOCK_IMAGES = 16  # images whose patches exist at a time
 BLOCK_PATCHES = 1024  # patches whose distances to all representatives exist at a time
 POOL = 4  # patches drawn for each one chosen, because some are equal
-
-Result = TypeVar("Result")
 
 
 class SURFHistogramTransformer(TransformerMixin, BaseEstimator):
@@ -39,8 +38,8 @@ class SURFHistogramTransformer(TransformerMixin, BaseEstimator):
     counted: here they are those of a regular grid, ``spacing`` apart. A flat patch has no SURF descriptor and is not
     counted, so a blank image, or one smaller than a patch, has an empty row.
 
-    The rows are plain counts. A linear model gains from their square roots, as one more step of a pipeline:
-    ``FunctionTransformer(scipy.sparse.csr_array.sqrt)``. ``benchmarks/images.py`` shows how much.
+    The rows are plain counts, as in the paper. Any scaling is one more step of a pipeline, say
+    ``FunctionTransformer(scipy.sparse.csr_array.sqrt)``; ``benchmarks/images.py`` compares some.
 
     Parameters
     ----------
@@ -121,11 +120,17 @@ class SURFHistogramTransformer(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         images = _check_images(images)
         with showing(self.verbose):
-            rows = self._map(partial(self._count, images), np.arange(len(images)), "histograms of patches")
-        indptr = np.cumsum([0] + [len(words) for words, _ in rows])
-        words, counts = (np.concatenate(part) for part in zip(*rows, strict=True))
-        shape = (len(images), len(self.representatives_))
-        return sp.csr_array((counts.astype(np.float32), words, indptr), shape=shape)
+            return sp.vstack(list(self._histograms(images)), format="csr")
+
+    def _histograms(self, images: Any) -> Iterator[CSR]:
+        # Threads describe patches, this one compares them: the product has threads of its own.
+        for patches in self._map(partial(self._describe, images), np.arange(len(images)), "histograms of patches"):
+            words = nearest(np.concatenate(patches), self.representatives_).astype(np.int32)
+            indptr = np.cumsum([0] + [len(part) for part in patches], dtype=np.int32)
+            shape = (len(patches), len(self.representatives_))
+            histograms = sp.csr_array((np.ones(len(words), np.float32), words, indptr), shape=shape)
+            histograms.sum_duplicates()
+            yield histograms
 
     def _draw(self, images: Any, rng: np.random.RandomState) -> FloatArray:
         """Return different descriptors of random patches of random images."""
@@ -136,7 +141,8 @@ class SURFHistogramTransformer(TransformerMixin, BaseEstimator):
             return np.random.default_rng(seeds[i]).permutation(self._describe(images, i))[:size]
 
         for size, chosen in ((several, order[: self.n_words]), (None, order)):  # all patches where those are too few
-            pool = np.unique(np.concatenate(self._map(partial(draw, size=size), chosen, "random patches")), axis=0)
+            parts = chain.from_iterable(self._map(partial(draw, size=size), chosen, "random patches"))
+            pool = np.unique(np.concatenate(list(parts)), axis=0)
             if len(pool) >= self.n_words:
                 return pool[rng.choice(len(pool), self.n_words, replace=False)]
         raise ValueError(
@@ -148,20 +154,15 @@ class SURFHistogramTransformer(TransformerMixin, BaseEstimator):
         grey = read_grey(images[i], f"images[{i}]")
         return describe(grey, self.patch_size, self.spacing, self.image_size)
 
-    def _count(self, images: Any, i: int) -> tuple[IntArray, IntArray]:
-        return np.unique(nearest(self._describe(images, i), self.representatives_), return_counts=True)
-
-    def _map(self, function: Callable[[int], Result], chosen: IntArray, step: str) -> list[Result]:
-        """Return ``function`` of each chosen image number."""
-        results: list[Result] = []
-        for block in row_blocks(len(chosen), REPORT_IMAGES):
+    def _map(self, function: Callable[[int], FloatArray], chosen: IntArray, step: str) -> Iterator[list[FloatArray]]:
+        """Yield ``function`` of the chosen image numbers, some at a time."""
+        for block in row_blocks(len(chosen), BLOCK_IMAGES):
             report(step, block.start / len(chosen))
 
-            def one(row: slice, some: IntArray = chosen[block]) -> Result:
+            def one(row: slice, some: IntArray = chosen[block]) -> FloatArray:
                 return function(int(some[row.start]))
 
-            results += map_rows(one, block.stop - block.start, 1, self.n_jobs)
-        return results
+            yield map_rows(one, block.stop - block.start, 1, self.n_jobs)
 
 
 def nearest(points: FloatArray, representatives: FloatArray) -> IntArray:
