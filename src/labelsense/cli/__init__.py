@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from labelsense.cli import demo, files, predict, train
+from labelsense.cli import advise, demo, files, predict, reproduce, train
 from labelsense.cli.console import errors
 
 app = typer.Typer(
@@ -62,6 +62,8 @@ for command in (
     files.inspect,
     files.convert,
     files.datasets,
+    advise.advise,
+    reproduce.reproduce,
     demo.demo,
 ):
     app.command()(guarded(command))

@@ -70,7 +70,7 @@ def train(
     with working(f"reading {data}"):
         examples = read_rows(data, format)
     labels = labels_of(examples, data)
-    chosen = _choose_features(features, examples, updatable)
+    chosen = choose_features(features, examples, updatable)
     model = CompressedLabelClassifier(
         check_choice(compressor, "compressor", COMPRESSORS)(_number(measurements, "auto", "measurements", int)),
         _make_learner(learner, _number(alpha, "loo", "alpha", float), updatable, seed),
@@ -125,7 +125,7 @@ def update(
     print_pairs([("learned", f"{rows:,} rows, {new:,} new labels"), ("saved", str(target))])
 
 
-def _choose_features(wanted: str, examples: Examples, updatable: bool) -> str:
+def choose_features(wanted: str, examples: Examples, updatable: bool) -> str:
     """Return what to make of X: words of texts, scaled counts, or nothing."""
     X: Any = examples.X
     given = "images" if isinstance(examples, ImageFiles) else "texts" if isinstance(X, list) else "features"
