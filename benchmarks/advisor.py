@@ -61,7 +61,7 @@ def fit(folder, settings):
 
 
 def compare(name, folder, seed):
-    from labelsense.advise import advise  # here, so that the fresh process is a user's
+    from labelsense.advisor import advise  # here, so that the fresh process is a user's
 
     data = load(folder)
     about = folder / "info.json"

@@ -19,10 +19,10 @@ from labelsense import (
     OMPDecoder,
     RidgeLearner,
 )
-from labelsense.advise import advise
-from labelsense.advise.costs import data_bytes, work_bytes
-from labelsense.advise.sparsity import Sparsity
-from labelsense.advise.trial import Trial, extrapolate, make_splits, measurement_grid
+from labelsense.advisor import advise
+from labelsense.advisor.costs import data_bytes, work_bytes
+from labelsense.advisor.sparsity import Sparsity
+from labelsense.advisor.trial import Trial, extrapolate, make_splits, measurement_grid
 from labelsense.data import make_tagged_documents
 from labelsense.metrics import precision_at_k
 

@@ -9,8 +9,10 @@ gets the labels back. ``CompressedLabelClassifier`` puts them together.
 
 from labelsense import data, metrics, theory
 from labelsense._labels import TopK
+from labelsense.advisor import Advice, advise
 from labelsense.baselines import ECOCClassifier, OneVsAllClassifier, SECOCClassifier
 from labelsense.compress import BernoulliCompressor, DeVoreCompressor, GaussianCompressor, HadamardCompressor
+from labelsense.diagnose import Diagnosis
 from labelsense.estimator import CompressedLabelClassifier
 from labelsense.features import LogTfidfTransformer
 from labelsense.model_file import ModelFileError, load_model
@@ -27,12 +29,14 @@ from labelsense.regress import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "Advice",
     "BernoulliCompressor",
     "CoSaMPDecoder",
     "CompressedLabelClassifier",
     "CorrelationDecoder",
     "CosineKernel",
     "DeVoreCompressor",
+    "Diagnosis",
     "ECOCClassifier",
     "FoBaDecoder",
     "GaussianCompressor",
@@ -49,6 +53,7 @@ __all__ = [
     "SECOCClassifier",
     "SklearnLearner",
     "TopK",
+    "advise",
     "data",
     "load_model",
     "metrics",

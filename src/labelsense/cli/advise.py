@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from labelsense.advise import advise as give_advice
+from labelsense.advisor import advise as give_advice
 from labelsense.cli.console import Data, Format, Json, console, labels_of, print_json, read_rows, working
 from labelsense.cli.train import choose_features
 from labelsense.features import make_features

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from labelsense.advise.advice import Advice
+    from labelsense.advisor.advice import Advice
 
 # Okabe and Ito's colours, which people with any kind of colour vision can tell apart; markers differ as well.
 EXPECTED, PERFECT, CHOSEN = "#0072B2", "#E69F00", "#000000"

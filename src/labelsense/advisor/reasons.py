@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labelsense.advise.advice import Advice, Option
+from labelsense.advisor.advice import Advice, Option
 from labelsense.reconstruct.base import AUTO_NONZERO
 from labelsense.regress import RidgeLearner
 

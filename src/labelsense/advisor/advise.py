@@ -16,11 +16,11 @@ from labelsense._labels import Vocabulary
 from labelsense._progress import say, showing
 from labelsense._typing import CSR, FloatArray
 from labelsense._validation import check_binary, check_choice, check_count, check_same_length, check_some_labels
-from labelsense.advise.advice import Advice, Option
-from labelsense.advise.costs import Costs, model_bytes, peak_bytes, solver_of, work
-from labelsense.advise.reasons import explain
-from labelsense.advise.sparsity import Sparsity
-from labelsense.advise.trial import Trial, extrapolate, likeness, make_splits, measurement_grid, quiet
+from labelsense.advisor.advice import Advice, Option
+from labelsense.advisor.costs import Costs, model_bytes, peak_bytes, solver_of, work
+from labelsense.advisor.reasons import explain
+from labelsense.advisor.sparsity import Sparsity
+from labelsense.advisor.trial import Trial, extrapolate, likeness, make_splits, measurement_grid, quiet
 from labelsense.compress import HadamardCompressor
 from labelsense.compress.hadamard import hadamard_order
 from labelsense.estimator import make_learner
@@ -83,7 +83,7 @@ def advise(
 
     Examples
     --------
-    >>> from labelsense.advise import advise
+    >>> from labelsense.advisor import advise
     >>> from labelsense.data import make_tagged_documents
     >>> X, Y = make_tagged_documents(400, 200, 60, noise=0.1, random_state=0)
     >>> advice = advise(X, Y)

@@ -8,8 +8,8 @@ from typing import Any
 
 from sklearn.base import clone
 
-from labelsense.advise.costs import Costs
-from labelsense.advise.sparsity import Sparsity
+from labelsense.advisor.costs import Costs
+from labelsense.advisor.sparsity import Sparsity
 from labelsense.compress import HadamardCompressor
 from labelsense.estimator import CompressedLabelClassifier
 from labelsense.reconstruct import DECODERS
@@ -53,7 +53,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Advice:
-    """What :func:`~labelsense.advise.advise` recommends and expects. ``print`` it.
+    """What :func:`~labelsense.advisor.advise` recommends and expects. ``print`` it.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Advice:
 
     Examples
     --------
-    >>> from labelsense.advise import advise
+    >>> from labelsense.advisor import advise
     >>> from labelsense.data import make_tagged_documents
     >>> advice = advise(*make_tagged_documents(400, 200, 60, noise=0.1, random_state=0))
     >>> sorted(advice.recommended.expected)
@@ -138,7 +138,7 @@ class Advice:
 
     def plot(self, target: Any) -> Any:
         """Draw the expected precision against the number of measurements, into a file or on matplotlib axes."""
-        from labelsense.advise.figure import draw
+        from labelsense.advisor.figure import draw
 
         return draw(self, target)
 
