@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from labelsense import _kernels
 from labelsense.data.formats.base import BATCH_BYTES, Examples, Format, with_features
 from labelsense.data.formats.rows import matrices, text
-from labelsense.data.formats.source import FormatError, Source, replacing, strip_compression
+from labelsense.data.formats.source import FormatError, Source, strip_compression, writing
 
 ATTRIBUTE = re.compile(r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s'"{]+)\s*(.+)""", re.IGNORECASE)
 ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -72,14 +72,14 @@ class ARFF(Format):
     def write(self, path: Path, batches: Iterator[Examples]) -> None:
         shape = None
         with contextlib.ExitStack() as stack:
-            file = stack.enter_context(replacing(path))
+            file = stack.enter_context(writing(path))
             for X, Y, batch in with_features(batches, self.name):
                 Y = sp.csr_array((X.shape[0], 0), dtype=np.float32) if Y is None else Y
                 if shape is None:
                     shape = X.shape[1], Y.shape[1]
                     labels = _write_header(file, path, batch, *shape)
                     if labels:
-                        _write_xml(stack.enter_context(replacing(_xml_name(path))), labels)
+                        _write_xml(stack.enter_context(writing(_xml_name(path))), labels)
                 if shape != (X.shape[1], Y.shape[1]):
                     raise ValueError(f"All rows of an ARFF file have the same attributes. Got {shape}, then others.")
                 rows = bytes(text(sp.csr_array(sp.hstack([X, Y])), None, 0))

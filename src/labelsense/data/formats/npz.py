@@ -17,7 +17,7 @@ from numpy.lib import format as npy
 from labelsense._typing import CSR
 from labelsense._validation import check_binary
 from labelsense.data.formats.base import COLUMN_LIMIT, Examples, Format, with_features
-from labelsense.data.formats.source import FormatError, Source, replacing
+from labelsense.data.formats.source import FormatError, Source, writing
 
 ENTRIES = 2**21  # numbers of X in a batch
 NAMES = ("features", "labels")
@@ -78,7 +78,7 @@ class NPZ(Format):
                     raise ValueError(f"Y has labels for {Y.n} of {X.n} rows. Write all rows with labels, or none.")
                 for name, values in names.items():
                     if values is not None:
-                        file = stack.enter_context(replacing(path / f"{name}.txt"))
+                        file = stack.enter_context(writing(path / f"{name}.txt"))
                         file.write("".join(f"{_one_line(value)}\n" for value in values).encode())
         except BaseException:
             if new:
@@ -247,7 +247,7 @@ class _Growing:
 @contextlib.contextmanager
 def _growing(path: Path) -> Iterator[_Growing]:
     with contextlib.ExitStack() as stack:
-        file = stack.enter_context(replacing(path))
+        file = stack.enter_context(writing(path))
         matrix = _Growing({name: stack.enter_context(TemporaryFile(dir=path.parent)) for name in _Growing.DTYPES})
         yield matrix
         matrix.save(file)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from labelsense.data.formats.base import Examples, Format, with_texts
-from labelsense.data.formats.source import FormatError, Source, replacing
+from labelsense.data.formats.source import FormatError, Source, writing
 from labelsense.data.formats.texts import LABEL_KEYS, TEXT_KEYS, Row, in_batches, row_of
 
 ROWS = 1024  # converted at once
@@ -60,7 +60,7 @@ class Parquet(Format):
     def write(self, path: Path, batches: Iterator[Examples]) -> None:
         pyarrow, parquet = _pyarrow()
         with contextlib.ExitStack() as stack:
-            file = stack.enter_context(replacing(path))
+            file = stack.enter_context(writing(path))
             writer = None
             for texts, names in with_texts(batches, self.name):
                 columns = {"text": pyarrow.array(texts, pyarrow.string())}

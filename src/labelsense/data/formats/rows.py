@@ -16,7 +16,7 @@ from labelsense import _kernels
 from labelsense._blocks import map_stream, row_blocks
 from labelsense._typing import CSR
 from labelsense.data.formats.base import COLUMN_LIMIT, Examples, Format, concatenate, with_features
-from labelsense.data.formats.source import FormatError, Source, replacing
+from labelsense.data.formats.source import FormatError, Source, writing
 
 CHUNK = 2**23  # bytes parsed at once: small beside a model, large beside the cost of handing them to a thread
 LONGEST = 2**31 - 1  # bytes of a line, so that entries are counted in 32 bits
@@ -133,7 +133,7 @@ class XC(Format):
     def write(self, path: Path, batches: Iterator[Examples]) -> None:
         n = p = d = 0
         # The header comes first and is known last.
-        with replacing(path) as file, tempfile.TemporaryFile(dir=path.parent) as body:
+        with writing(path) as file, tempfile.TemporaryFile(dir=path.parent) as body:
             for X, Y, _ in with_features(batches, self.name):
                 body.write(text(X, Y, 0))
                 n, p = n + X.shape[0], max(p, X.shape[1])
@@ -197,7 +197,7 @@ class LibSVM(Format):
         return parse(source, source.chunks(CHUNK), 1, COLUMN_LIMIT, COLUMN_LIMIT, plain=False)
 
     def write(self, path: Path, batches: Iterator[Examples]) -> None:
-        with replacing(path) as file:
+        with writing(path) as file:
             for X, Y, _ in with_features(batches, self.name):
                 file.write(text(_fill_empty_rows(X, Y), Y, 1))
 

@@ -7,7 +7,6 @@ import contextlib
 import gzip
 import io
 import lzma
-import os
 import re
 import sys
 import tempfile
@@ -15,6 +14,8 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
+
+from labelsense._files import replacing
 
 HEAD = 2**16
 BOM = b"\xef\xbb\xbf"
@@ -157,21 +158,10 @@ def strip_compression(name: str) -> str:
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that takes its name when the block ends well, and never exists if it does not.
-
-    It is written under another name in the same folder, synced, and renamed; compressed if its suffix says so.
-    """
-    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
-    try:
-        with temporary.open("xb") as raw:
-            with _compressor(raw, path.suffix) as file:
-                yield file
-            raw.flush()
-            os.fsync(raw.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+def writing(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that appears when the block ends well, and not at all if it does not; compressed by its suffix."""
+    with replacing(path) as temporary, temporary.open("wb") as raw, _compressor(raw, path.suffix) as file:
+        yield file
 
 
 def _compressor(raw: IO[bytes], suffix: str) -> Any:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from labelsense.data.formats.base import BATCH_BYTES, Examples, Format, with_texts
-from labelsense.data.formats.source import Source, replacing
+from labelsense.data.formats.source import Source, writing
 
 TEXT_KEYS = ("title", "body", "description")  # joined with a blank, where there is no "text"
 LABEL_KEYS = ("labels", "tags")
@@ -93,7 +93,7 @@ class JSONLines(Format):
             yield row
 
     def write(self, path: Path, batches: Iterator[Examples]) -> None:
-        with replacing(path) as file:
+        with writing(path) as file:
             for texts, names in with_texts(batches, self.name):
                 for i, text in enumerate(texts):
                     record = {"text": text} if names is None else {"text": text, "labels": names[i]}
@@ -166,7 +166,7 @@ class Table(Format):
 
     def write(self, path: Path, batches: Iterator[Examples]) -> None:
         labelled = None
-        with replacing(path) as file:
+        with writing(path) as file:
             for texts, names in with_texts(batches, self.name):
                 rows = io.StringIO(newline="")
                 # Everything is quoted, since Python versions differ in which line ends they quote.
@@ -213,7 +213,7 @@ class Lines(Format):
         return in_batches(((source.decode(number, line.removesuffix(b"\r")), None) for number, line in lines), rows)
 
     def write(self, path: Path, batches: Iterator[Examples]) -> None:
-        with replacing(path) as file:
+        with writing(path) as file:
             for texts, names in with_texts(batches, self.name):
                 if names is not None:
                     raise ValueError("txt holds no labels, and these examples have some. Write jsonl, tsv or csv.")
