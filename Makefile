@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SOURCES := pyproject.toml CMakeLists.txt constraints.txt $(shell find src -type f -not -name '*.pyc')
 PIP := -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test lint bench bench-learners clean
+.PHONY: help demo test lint bench bench-learners bench-formats clean
 
 help:
 	@echo "make demo   train on data, print a table"
@@ -13,6 +13,7 @@ help:
 	@echo "make lint   check style and types"
 	@echo "make bench  measure against the alternatives (minutes)"
 	@echo "make bench-learners  measure training against PECOS, omikuji and napkinXC (needs data sets; ten minutes)"
+	@echo "make bench-formats  measure reading and writing of files (a gigabyte; minutes)"
 	@echo "make clean  remove everything that was built"
 
 $(VENV)/.installed: $(SOURCES)
@@ -55,6 +56,9 @@ bench: .venv-bench/.installed
 
 bench-learners: .venv-bench/.installed .venv-peers/.installed
 	.venv-bench/bin/python benchmarks/learners.py
+
+bench-formats: .venv-bench/.installed
+	.venv-bench/bin/python benchmarks/formats.py
 
 clean:
 	rm -rf .venv .venv-bench .venv-peers build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -253,6 +253,25 @@ class TestInspectConvertDatasets:
         assert "name must be one of debtags, delicious" in run("datasets", "imagenet", code=1)
 
 
+class TestAdvise:
+    def test_advice_on_a_file(self, docs, tmp_path):
+        out = run("advise", docs, "--plot", tmp_path / "advice.png")
+        assert "measurements" in out
+        assert max(map(len, out.splitlines())) <= 80
+        assert (tmp_path / "advice.png").read_bytes().startswith(b"\x89PNG")
+
+    def test_advice_for_programs(self, docs):
+        advice = run_json("advise", docs, "-k", 3, "--sample", 200)
+        assert advice["k"] == 3
+
+    def test_rows_without_labels(self, tmp_path):
+        assert "has no labels" in run("advise", "-", stdin="some text\n", code=1)
+
+    def test_too_few_rows(self, tmp_path):
+        write_examples(tmp_path / "few.jsonl", Examples(TEXTS[:1], LISTS[:1]))
+        assert "rows" in run("advise", tmp_path / "few.jsonl", code=1)
+
+
 class TestImages:
     @pytest.fixture
     def folder(self, tmp_path):
@@ -296,7 +315,8 @@ def test_a_wrong_command_exits_with_2():
 
 
 @pytest.mark.parametrize(
-    "command", ["train", "update", "predict", "evaluate", "inspect", "convert", "datasets", "demo"]
+    "command",
+    ["train", "update", "predict", "evaluate", "inspect", "convert", "datasets", "advise", "reproduce", "demo"],
 )
 def test_every_command_has_help(command):
     assert "Usage" in run(command, "--help")
