@@ -85,7 +85,10 @@ def _decay_around_ten(r: Results) -> Verdict:
     found, paper = exponent(r.baseline["sparsity_errors"], *FIT_AROUND_TEN), PAPER_EXPONENTS[r.problem.kind]
     near = exponent(r.baseline["sparsity_errors"], 8, 12)
     measured = f"{found:.2f} for k = 5 to 20 ({near:.2f} for 8 to 12); the paper: {paper:.2f}"
-    return Verdict(abs(found - paper) <= EXPONENT_MARGIN, measured)
+    holds = abs(found - paper) <= EXPONENT_MARGIN
+    if not holds and r.problem.kind == "image" and r.problem.dataset != "esp":
+        measured += f" on other images with {_noise(r)}"
+    return Verdict(holds, measured)
 
 
 @_claim("In the end it falls faster than any power of k")
@@ -166,12 +169,8 @@ def _error_falls_with_k(r: Results) -> Verdict:
     holds = all((np.diff(r.mean("errors", m, d)) < 0).all() for d in DECODERS)
     measured = f"m = {m}: least error at k = " + ", ".join(f"{NAMES[d]} {k}" for d, k in least.items())
     if not holds:
-        line = r.baseline
-        own = KS[int(np.argmin(line["errors"]))]
-        measured += (
-            f". The matrix is not the reason: one-against-all's own k largest predictions are best at k = {own}, and "
-            f"all of them have error {line['dense_error']:.2f}, predicting nothing {line['error_of_nothing']:.2f}"
-        )
+        own = KS[int(np.argmin(r.baseline["errors"]))]
+        measured += f". One-against-all's own k largest predictions are best at k = {own}: {_noise(r)}"
     return Verdict(holds, measured)
 
 
@@ -210,6 +209,9 @@ def _matches_baseline_in_error(r: Results) -> Verdict:
     ):
         refitted = max(excess[REFITTED, m].max() for m in counts)
         measured += f". The Lasso shrinks: least squares on the labels it finds is at worst {refitted:+.3f}"
+    if max(excess["omp", m].max() for m in counts) > margin:
+        listed = ", ".join(f"{excess['omp', m][-1]:+.3f} at m = {m}" for m in counts)
+        measured += f". OMP fits the noise of h: {_noise(r)}; at k = 10 it is {listed}"
     return Verdict(holds, measured)
 
 
@@ -253,7 +255,7 @@ def _matches_baseline_in_precision(r: Results) -> Verdict:
     }
     measured = "against CD at m >= 200, mean and worst: "
     measured += ", ".join(f"{NAMES[d]} {gain[d]:+.3f} and {-loss[d]:+.3f}" for d in SEARCHING)
-    return Verdict(all(value <= MATCH_PRECISION for value in loss.values()), measured)
+    return Verdict(all(value <= MATCH_PRECISION for value in loss.values()), f"{measured}. Margin {MATCH_PRECISION}")
 
 
 @_claim("At m = 100 choosing correlated columns need not help precision")
@@ -288,6 +290,8 @@ def _few_measurements_suffice(r: Results) -> Verdict:
     enough = [m for m, share in shares.items() if share >= NEARLY]
     listed = ", ".join(f"{100 * share:.0f} % at m = {m}" for m, share in shares.items())
     measured = f"the best decoder has {listed} of one-against-all's precision, which takes {d} regressions"
+    if enough:
+        measured += f"; {100 * NEARLY:.0f} % takes {min(enough)}, {100 * min(enough) / d:.0f} % of them (few: half)"
     return Verdict(bool(enough) and min(enough) <= d / 2, measured)
 
 
@@ -309,6 +313,12 @@ def _present(r: Results, wanted: tuple[int, ...]) -> list[int]:
     if not found:
         raise NotRunError(f"needs runs of m = {_list(wanted)}")
     return found
+
+
+def _noise(r: Results) -> str:
+    """Return how good least squares itself is."""
+    line = r.baseline
+    return f"error {line['dense_error']:.2f} of one-against-all, {line['error_of_nothing']:.2f} of predicting nothing"
 
 
 def _list(items: Iterable[object]) -> str:
