@@ -192,7 +192,7 @@ def _has_gaussian(r: Results) -> bool:
 
 
 def _save(plt: Any, figure: Any, path: Path) -> None:
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=100)
     plt.close(figure)
 
 
