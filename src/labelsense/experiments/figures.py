@@ -104,26 +104,16 @@ def _draw_curves(plt: Any, r: Results, what: str, path: Path) -> None:
 def _draw_band(axis: Any, x: Any, values: Any, decoder: str, line: str = "-") -> None:
     colour, marker = STYLES[decoder]
     # FoBa is mostly OMP: larger hollow markers and no line, so that both are seen.
-    same = decoder == "foba" and line == "-"
     hollow = {"markersize": 8, "markerfacecolor": "none"} if decoder == "foba" else {"markersize": 5}
     label = NAMES[decoder] if line == "-" else None
-    axis.plot(
-        x,
-        values.mean(axis=0),
-        color=colour,
-        marker=marker,
-        linestyle="none" if same else line,
-        linewidth=1.3,
-        label=label,
-        **hollow,
-    )
+    looks = {"color": colour, "marker": marker, "linewidth": 1.3, "linestyle": "none" if decoder == "foba" else line}
+    axis.plot(x, values.mean(axis=0), label=label, **looks, **hollow)
     axis.fill_between(x, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.2, linewidth=0)
 
 
 def _draw_compressors(plt: Any, every: Sequence[Results], path: Path) -> None:
-    width = 3.6 * len(every) + 0.4
-    figure, axes = plt.subplots(1, len(every), figsize=(max(width, 5), 3.9), squeeze=False, layout="constrained")
-    for axis, r in zip(axes.flat, every, strict=True):
+    figure, axes = _panels(plt, len(every))
+    for axis, r in zip(axes, every, strict=True):
         for decoder in DECODERS:
             for compressor, line in (("hadamard", "-"), ("gaussian", "--")):
                 values = [r.values("errors", m, decoder, compressor).mean(axis=1) for m in r.measurements]
@@ -132,8 +122,8 @@ def _draw_compressors(plt: Any, every: Sequence[Results], path: Path) -> None:
         axis.set_xticks(r.measurements)
         axis.set_xlabel("m")
         axis.grid(alpha=0.3)
-    axes[0, 0].set_ylabel("mean squared error")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
+    axes[0].set_ylabel("mean squared error")
+    handles, labels = axes[0].get_legend_handles_labels()
     for line, label in (("-", "Hadamard"), ("--", "Gaussian")):
         handles.append(plt.Line2D([], [], color="black", linestyle=line))
         labels.append(label)
@@ -160,9 +150,8 @@ def _draw_sparsity(plt: Any, every: Sequence[Results], path: Path) -> None:
 
 
 def _draw_codes(plt: Any, every: Sequence[Results], path: Path) -> None:
-    width = 3.6 * len(every) + 0.4
-    figure, axes = plt.subplots(1, len(every), figsize=(max(width, 5), 3.8), squeeze=False, layout="constrained")
-    for axis, r in zip(axes.flat, every, strict=True):
+    figure, axes = _panels(plt, len(every))
+    for axis, r in zip(axes, every, strict=True):
         counts = _code_points(r)
         for decoder, (colour, marker, line, label) in CODE_STYLES.items():
             values = np.array([r.values("errors", m, decoder, CODES[decoder])[:, CODE_K - 1] for m in counts])
@@ -177,10 +166,21 @@ def _draw_codes(plt: Any, every: Sequence[Results], path: Path) -> None:
         axis.set_title(r.problem.title)
         axis.set_xlabel(f"subproblems (of {r.baseline['labels']})")
         axis.grid(alpha=0.3)
-    axes[0, 0].set_ylabel(f"squared error, k = {CODE_K}")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
+    axes[0].set_ylabel(f"squared error, k = {CODE_K}")
+    handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
     _save(plt, figure, path)
+
+
+def _panels(plt: Any, count: int) -> tuple[Any, Any]:
+    """Return a figure with so many panels, three beside each other at the most."""
+    columns = min(3, count)
+    rows = -(-count // columns)
+    size = (max(3.5 * columns + 0.4, 5), 3 * rows + 0.8)
+    figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
+    for axis in axes.flat[count:]:
+        axis.set_visible(False)
+    return figure, axes.flat[:count]
 
 
 def _code_points(r: Results) -> list[int]:
@@ -192,7 +192,7 @@ def _has_gaussian(r: Results) -> bool:
 
 
 def _save(plt: Any, figure: Any, path: Path) -> None:
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=100)
     plt.close(figure)
 
 

@@ -49,7 +49,8 @@ def reproduce(
         Where runs, figures and the page are written.
     datasets : sequence of str, optional
         Names from :data:`~labelsense.experiments.settings.PROBLEMS`. By default delicious, tabler_icons and corel5k,
-        and esp if its folder is given; the bundled debtags where none of them can be had.
+        the latter two also with a penalty, and esp if its folder is given; the bundled debtags where none of them can
+        be had.
     seeds : sequence of int
         Seeds of the matrices A. The figures show the mean, and the range as a band.
     quick : bool
@@ -71,7 +72,7 @@ def reproduce(
         try:
             work.run(problem)
         except _NotHere as error:
-            left_out[problem.dataset] = str(error)
+            left_out[problem.name] = str(error)
     if len(left_out) == len(problems) and datasets is None:
         work.run(PROBLEMS[FALLBACK])
     (folder / LEFT_OUT).write_text(json.dumps(left_out, indent=1) + "\n", encoding="utf-8")
@@ -105,9 +106,10 @@ class _Work:
             return
         self.progress(f"{problem.title}: features and least squares", 0)
         halves = self._halves(problem)
-        B = fit_least_squares(halves, problem.alpha)
+        learner = fit_least_squares(halves, problem.alpha)
+        B = learner.coef_
         if baseline not in done:
-            append_line(self.folder, baseline, run_one_against_all(halves, B))
+            append_line(self.folder, baseline, {**run_one_against_all(halves, B), "alpha": learner.alpha_})
         missing = self._missing(problem, B.shape[1])
         for number, run in enumerate(missing):
             what = f"{run.compressor}, m = {run.n_measurements}, {run.decoder}"

@@ -56,9 +56,9 @@ def frequent_columns(matrix: CSR, count: int) -> Any:
     return np.sort(np.argsort(-frequency, kind="stable")[:count])
 
 
-def fit_least_squares(halves: Halves, alpha: float) -> FloatArray:
-    """Return B (p, d), the least-squares regressor of every label: no intercept, as in the paper."""
-    return RidgeLearner(alpha, fit_intercept=False).fit(halves.X_train, halves.Y_train).coef_
+def fit_least_squares(halves: Halves, alpha: float | str) -> RidgeLearner:
+    """Return the least-squares regressor of every label: no intercept, as in the paper. Its B (p, d) is ``coef_``."""
+    return RidgeLearner(alpha, fit_intercept=False, random_state=SPLIT_SEED).fit(halves.X_train, halves.Y_train)
 
 
 def measure(operator: Operator, B: FloatArray, X: CSR) -> FloatArray:

@@ -89,7 +89,7 @@ def _data_table(every: Sequence[Results]) -> str:
     for r in every:
         line = r.baseline
         numbers = [f"{sum(line['rows']):,}", f"{line['features']:,}", f"{line['labels']:,}"]
-        numbers += [f"{line['labels_per_row']:.1f}", f"{r.problem.alpha:g}"]
+        numbers += [f"{line['labels_per_row']:.1f}", f"{line['alpha']:.3g}"]
         numbers += [f"{line['dense_error']:.2f}", f"{line['error_of_nothing']:.2f}"]
         rows.append([escape(r.problem.title), r.problem.kind, *numbers])
     note = "<p>Error: the squared error of one-against-all's predictions of all labels, and of predicting nothing.</p>"

@@ -83,4 +83,4 @@ def read_results(folder: Path) -> list[Results]:
     lines = read_lines(folder)
     problems = dict.fromkeys(run.problem for run in lines if one_against_all(run.problem) in lines)
     order = list(PROBLEMS)
-    return [Results(problem, lines) for problem in sorted(problems, key=lambda p: order.index(p.dataset))]
+    return [Results(problem, lines) for problem in sorted(problems, key=lambda p: order.index(p.name))]
