@@ -20,7 +20,7 @@ WORDS = {True: "holds", False: "does not hold", None: "not tested"}
 MARKS = {True: "yes", False: "no", None: "not"}
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 0 auto; padding: 1rem; color: #222; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2rem; } p { overflow-wrap: anywhere; }
 img { width: 100%; max-width: 58rem; height: auto; }
 figure { margin: 1.5rem 0; } figcaption { color: #444; font-size: 0.9rem; }
 .wide { overflow-x: auto; }
