@@ -322,12 +322,22 @@ def test_every_command_has_help(command):
     assert "Usage" in run(command, "--help")
 
 
+# Ctrl-C may be turned off where the tests run, as in the background of a shell: turn it on.
+PROGRAM = """
+import signal
+from labelsense.cli import main
+signal.signal(signal.SIGINT, signal.default_int_handler)
+print("ready", flush=True)
+main()
+"""
+
+
 class TestProcess:
     """What only shows in a process of its own."""
 
     @staticmethod
     def start(*words, **options):
-        words = [sys.executable, "-c", "from labelsense.cli import main; main()", *map(os.fspath, words)]
+        words = [sys.executable, "-c", PROGRAM, *map(os.fspath, words)]
         return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
     def test_debug_shows_the_traceback(self, model, tmp_path):
@@ -339,7 +349,8 @@ class TestProcess:
         process = self.start("train", "-", "-o", "tags.model", stdin=subprocess.PIPE, cwd=tmp_path)
         process.stdin.write('{"text": "a", "labels": ["b"]}\n' * 10)
         process.stdin.flush()
-        time.sleep(4)  # it now waits for the rest of its input
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(1)  # it now waits for the rest of its input
         process.send_signal(signal.SIGINT)
         _, error = process.communicate()
         assert (process.returncode, error.strip()) == (130, "labelsense: interrupted")
@@ -347,7 +358,7 @@ class TestProcess:
 
     def test_a_reader_that_leaves_is_no_error(self, model, docs):
         process = self.start("predict", model, docs)
-        process.stdout.readline()
+        assert [process.stdout.readline()[:5] for _ in range(2)] == ["ready", '{"lab']
         process.stdout.close()
         with process.stderr:
             assert process.stderr.read() == ""
