@@ -223,6 +223,7 @@ class TestInspectConvertDatasets:
         out = run("inspect", model)
         assert "CompressedLabelClassifier" in out
         assert "words" in out
+        assert "40 labels, by 40 measurements" in out
         assert "model.learner_._solution.0" in out
         assert run_json("inspect", model)["format"] == 1
 

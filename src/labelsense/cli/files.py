@@ -29,7 +29,7 @@ def inspect(model: Model, json: Json = False) -> None:
             ("model", f"{tree['is']}, {model.stat().st_size / 1e6:.1f} MB"),
             ("written by", f"labelsense {header['version']}, format {header['format']}"),
             ("from", f"{learned['n_features_in_']:,} features"),
-            ("to", f"{learned['vocabulary_']['parts']['n_labels']:,} labels"),
+            ("to", f"{learned['vocabulary_']['parts']['n_labels']:,} labels{_compressed(arrays)}"),
             *((name, _brief(value)) for name, value in tree["settings"].items() if value not in (None, 0)),
         ]
     )
@@ -94,6 +94,7 @@ def datasets(
     for name, entry in known.items():
         numbers = [f"{n:,}" for n in (sum(entry["rows"]), entry["features"], entry["labels"])]
         table.add_row(name, *numbers, f"{entry['bytes'] / 1e6:.1f}", _where(name).partition(":")[0])
+    table.columns[0].no_wrap, table.columns[0].min_width = True, max(map(len, known))
     console.print(table)
     console.print("\n`labelsense datasets NAME` tells more of one, and fetches it.")
 
@@ -105,6 +106,14 @@ def _where(name: str) -> str:
     if folder is not None:
         return f"here: {folder}"
     return "can be fetched" if "fetch" in registry().get(name, {}) else "by hand"
+
+
+def _compressed(arrays: dict[str, Any]) -> str:
+    """Return how many measurements a model has, from the array of its matrix A."""
+    for name, axis in (("rows", 0), ("columns", 1)):
+        if entry := arrays.get(f"model.compressor_.operator_.{name}"):
+            return f", by {entry[1][axis]:,} measurements"
+    return ""
 
 
 def _brief(value: Any) -> str:
