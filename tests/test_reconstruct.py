@@ -9,7 +9,6 @@ import scipy.sparse as sp
 from conftest import COMPRESSORS, DECODERS, RANDOM_COMPRESSORS, NonnegativeOMP, dense, make_operator
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy.optimize import nnls
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import lars_path, orthogonal_mp
 
@@ -205,8 +204,10 @@ class TestNonnegativeOMP:
             A, m = dense(operator), operator.n_measurements
             H = np.random.default_rng(seed).normal(size=(5, m)).astype(np.float32)
             for h, y in zip(H, decode(OMPDecoder(m, nonnegative=True), operator, H), strict=True):
-                error = nnls(A, h.astype(np.float64))[1]
-                assert np.linalg.norm(h - A @ y) == pytest.approx(error, abs=1e-4 * float(np.linalg.norm(h)))
+                slope = A.T @ (h - A @ y)  # the optimality conditions; scipy's nnls of 1.15 misses them at times
+                assert (y >= 0).all()
+                np.testing.assert_allclose(slope[y > 0], 0, atol=1e-4)
+                assert slope.max() < 1e-4
 
     @given(seed=st.integers(0, 10**6), size=st.integers(1, 20), noise=st.floats(0, 3))
     def test_labels_are_positive_and_fitted_by_least_squares(self, seed, size, noise):

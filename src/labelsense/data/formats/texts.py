@@ -123,7 +123,11 @@ class Table(Format):
         return _has_text(columns) and (len(columns) > 1 or (self.name == "tsv" and columns == ["text"]))
 
     def _columns(self, line: str) -> list[str]:
-        return [name.strip().lower() for name in next(csv.reader([line], delimiter=self._delimiter), [])]
+        try:
+            names = next(csv.reader([line], delimiter=self._delimiter), [])
+        except csv.Error:  # a zero byte, before Python 3.11
+            return []
+        return [name.strip().lower() for name in names]
 
     def stream(self, source: Source, rows: int) -> Iterator[Examples]:
         header = self._columns(source.head.partition(b"\n")[0].decode(errors="replace"))
