@@ -5,11 +5,12 @@ BIN := $(VENV)/bin
 SOURCES := pyproject.toml CMakeLists.txt constraints.txt $(shell find src -type f -not -name '*.pyc')
 PIP := -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test lint bench bench-learners bench-formats clean
+.PHONY: help demo test reproduce lint bench bench-learners bench-formats clean
 
 help:
 	@echo "make demo   train on data, print a table"
 	@echo "make test   run the tests"
+	@echo "make reproduce  run the paper's experiments, write reproduction/report.html (half an hour)"
 	@echo "make lint   check style and types"
 	@echo "make bench  measure against the alternatives (minutes)"
 	@echo "make bench-learners  measure training against PECOS, omikuji and napkinXC (needs data sets; ten minutes)"
@@ -29,6 +30,9 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest
+
+reproduce: $(VENV)/.installed
+	$(BIN)/labelsense reproduce
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
