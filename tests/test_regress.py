@@ -15,6 +15,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.svm import SVR
 
 from labelsense import KernelRidgeLearner, PolynomialKernel, RBFKernel, RidgeLearner, SklearnLearner
+from labelsense.regress import moments
 from labelsense.regress.ridge import cheapest_solver, cost
 
 
@@ -326,3 +327,10 @@ class TestSklearnLearner:
         X, Z = problem()
         one, two = (SklearnLearner(SVR(kernel="linear"), n_jobs=jobs).fit(X, Z).predict(X) for jobs in (1, 2))
         np.testing.assert_array_equal(one, two)
+
+
+def test_updates_that_do_not_fit_in_memory_are_refused_beforehand(monkeypatch):
+    monkeypatch.setattr(moments, "available_memory", lambda: 1e6)
+    X, Z = problem(p=300)
+    with pytest.raises(MemoryError, match="A model of 300 features that can be updated .* Use fewer features"):
+        RidgeLearner(updatable=True).fit(X, Z)

@@ -29,7 +29,7 @@ from labelsense.cli.console import (
 )
 from labelsense.compress import COMPRESSORS
 from labelsense.data import Examples
-from labelsense.features import FEATURES
+from labelsense.features import FEATURES, HASHED
 from labelsense.reconstruct import DECODERS
 from labelsense.regress import KernelRidgeLearner, RidgeLearner
 
@@ -75,19 +75,22 @@ def train(
         check_choice(compressor, "compressor", COMPRESSORS)(_number(measurements, "auto", "measurements", int)),
         _make_learner(learner, _number(alpha, "loo", "alpha", float), updatable, seed),
         decoder,
-        features=_make_features(chosen, n_features),
+        features=_make_features(chosen, n_features or (HASHED if updatable and chosen == "words" else None)),
         random_state=seed,
         n_jobs=-1,
     )
+    others = None if test is None else read_rows(test, format)
     report: dict[str, Any] = {"rows": len(examples), "features": chosen}
-    if test is not None or (hold_out and len(examples) >= 10):
-        report |= _evaluate(model, examples, labels, test, format, seed)
-    if test is None or "fitted" not in report:
-        start = time.perf_counter()
-        with working("training on all rows"):
-            model.fit(examples.X, labels)
-        report["seconds"] = time.perf_counter() - start
-    report.pop("fitted", None)
+    if others is None and hold_out and len(examples) >= 10:
+        report |= _try_on_held_out(model, examples.X, labels, seed)
+    start = time.perf_counter()
+    with working("training on all rows"):
+        model.fit(examples.X, labels)
+    report["seconds"] = time.perf_counter() - start
+    if others is not None and test is not None:
+        with working("evaluating"):
+            figures = model.evaluate(features_for(model, others), truth_for(model, others, test))
+        report |= {"evaluated_on": str(test), **figures}
     with working(f"writing {output}"):
         model.save(output)
     report |= _describe(model, output)
@@ -165,32 +168,18 @@ def _number(text: str, word: str, name: str, kind: Any) -> Any:
         raise ValueError(f"--{name} must be a number or {word}. Got {text}.") from None
 
 
-def _evaluate(model: Any, examples: Examples, labels: Any, test: Path | None, format: str | None, seed: int) -> Any:
-    """Fit on all rows and evaluate on a file, or fit on nine tenths of them and evaluate on the others."""
-    start = time.perf_counter()
-    if test is not None:
-        with working("training"):
-            model.fit(examples.X, labels)
-        seconds = time.perf_counter() - start
-        others = read_rows(test, format)
-        with working("evaluating"):
-            figures = model.evaluate(features_for(model, others), truth_for(model, others, test))
-        return {"evaluated_on": str(test), **figures, "seconds": seconds, "fitted": True}
-    order = np.random.default_rng(seed).permutation(len(examples))
-    held = min(MOST_HELD_OUT, int(HELD_OUT * len(examples)))
+def _try_on_held_out(model: Any, X: Any, labels: Any, seed: int) -> dict[str, Any]:
+    """Fit on nine tenths of the rows, evaluate on the others, and keep the penalty that was chosen."""
+    order = np.random.default_rng(seed).permutation(len(labels) if isinstance(labels, list) else labels.shape[0])
+    held = min(MOST_HELD_OUT, int(HELD_OUT * len(order)))
     rest, out = np.sort(order[held:]), np.sort(order[:held])
     with working("training on nine tenths"):
-        model.fit(_rows(examples.X, rest), _rows(labels, rest))
-        figures = model.evaluate(_rows(examples.X, out), _rows(labels, out))
-    model.learner = replace_alpha(model)
-    return {"evaluated_on": f"{held} rows held out", **figures}
-
-
-def replace_alpha(model: Any) -> Any:
-    """Return the model's learner with the penalty that was chosen, so that it need not be chosen again."""
+        model.fit(_rows(X, rest), _rows(labels, rest))
+        figures = model.evaluate(_rows(X, out), _rows(labels, out))
     fitted = model.learner_
-    chosen = {"alpha": fitted.alpha_} | ({"kernel": fitted.kernel_} if hasattr(fitted, "kernel_") else {})
-    return model.learner.set_params(**chosen)
+    kernel = {"kernel": fitted.kernel_} if isinstance(fitted, KernelRidgeLearner) else {}
+    model.learner.set_params(alpha=fitted.alpha_, **kernel)
+    return {"evaluated_on": f"{held} rows held out", **figures}
 
 
 def _rows(values: Any, rows: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from labelsense._blocks import row_blocks
+from labelsense._blocks import available_memory, row_blocks
 from labelsense._progress import say, showing
 from labelsense._typing import FloatArray, as_dense
 from labelsense._validation import check_choice, check_count, check_real
@@ -204,12 +203,3 @@ class KernelRidgeLearner(Learner):
         tags.input_tags.sparse = True
         tags.target_tags.multi_output = True
         return tags
-
-
-def available_memory() -> float:
-    """Return how many bytes can be allocated without swapping; infinity where the system does not tell."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:
-        return float("inf")
-    return next((1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), float("inf"))

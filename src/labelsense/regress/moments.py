@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from labelsense._blocks import available_memory
 from labelsense._typing import as_dense
 from labelsense.regress import lapack
 from labelsense.regress.design import Design
@@ -20,6 +21,12 @@ class Moments:
     """
 
     def __init__(self, n_features: int, n_targets: int) -> None:
+        needed = 8.0 * n_features * (2 * n_features + n_targets)  # and a copy, to solve
+        if needed > available_memory():
+            raise MemoryError(
+                f"A model of {n_features} features that can be updated takes {needed / 1e9:.1f} GB, and "
+                f"{available_memory() / 1e9:.1f} GB are available. Use fewer features."
+            )
         self.gram = np.zeros((n_features, n_features))  # lower triangle
         self.right = np.zeros((n_features, n_targets))
         self.x_sum = np.zeros(n_features)

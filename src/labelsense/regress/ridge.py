@@ -161,12 +161,12 @@ class RidgeLearner(Learner):
 
     def _fit(self, X: Any, Z: Any, sample_weight: Any) -> RidgeLearner:
         say("ridge: %d rows, %d features, %d targets by %s", *X.shape, Z.shape[1], self.solver_)
+        self._moments = self._start_moments(X, Z, sample_weight) if self.updatable else None
         problem = Problem.build(X, Z, self.fit_intercept, sample_weight)
         solver = self._make_solver(problem)
         self.alpha_ = self._choose_alpha(solver, problem) if self.alpha == "loo" else float(self.alpha)
         W = solver.solve(self.alpha_)
         self._solution = W.astype(np.float32), problem.intercept(W).astype(np.float32)
-        self._moments = self._start_moments(X, Z, sample_weight) if self.updatable else None
         self.n_iter_ = solver.n_iter if self.solver_ == "cg" else 1
         if self.out_of_sample:
             H = solver.out_of_sample(self.alpha_) + np.outer(problem.s, problem.z_mean)
