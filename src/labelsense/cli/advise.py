@@ -35,8 +35,9 @@ def advise(
         X: Any = examples.X if word == "none" else make_features(word).fit_transform(examples.X)
         held_out = "runs" if related else "rows"
         advice = give_advice(X, labels, learner=learner, k=k, sample=sample, held_out=held_out, random_state=seed)
+    if json:
+        print_json(advice.to_dict())
+    else:
+        console.print(str(advice), markup=False, soft_wrap=True)
     if plot is not None:
         advice.plot(plot)
-    if json:
-        return print_json(advice.to_dict())
-    console.print(str(advice), markup=False, soft_wrap=True)
