@@ -35,7 +35,7 @@ LABELS = {"errors": "mean squared error", "precisions": "precision at k"}
 
 def draw_all(every: Sequence[Results], folder: Path) -> dict[str, str]:
     """Write every figure as a PNG file; return the file names and what each shows."""
-    plt = _matplotlib()
+    plt = load_matplotlib()
     captions = {}
     for results in every:
         title = results.problem.title
@@ -200,7 +200,8 @@ def _slug(title: str) -> str:
     return re.sub(r"[^a-z0-9_]+", "-", title.lower()).strip("-")
 
 
-def _matplotlib() -> Any:
+def load_matplotlib() -> Any:
+    """Return pyplot, or say what to install."""
     try:
         from matplotlib import pyplot
     except ImportError as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from labelsense._progress import report as log_progress
 from labelsense._validation import check_count
+from labelsense.experiments.figures import load_matplotlib
 from labelsense.experiments.lines import append_line, read_lines
 from labelsense.experiments.problems import Halves, fit_least_squares, load_halves
 from labelsense.experiments.report import LEFT_OUT, write_report
@@ -67,6 +68,7 @@ def reproduce(
         raise ValueError("seeds must name at least one seed. Got none.")
     folder.mkdir(parents=True, exist_ok=True)
     work = _Work(folder, seeds, quick, esp, progress or log_progress)
+    load_matplotlib()  # or fail now, not after the runs
     left_out = {}
     for problem in problems:
         try:
