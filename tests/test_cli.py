@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +14,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from labelsense import cli, load_model
+from labelsense import OneVsAllClassifier, cli, load_model
 from labelsense.data import Examples, load_debtags, make_tagged_documents, write_examples
 
 X, Y = make_tagged_documents(400, 100, n_labels=40, random_state=0)
@@ -190,6 +189,14 @@ class TestPredict:
         (tmp_path / "bad.model").write_bytes(content)
         assert "is not a labelsense model" in run("predict", tmp_path / "bad.model", docs, code=1)
 
+    def test_a_model_that_was_saved_in_python(self, docs, tmp_path):
+        write_examples(tmp_path / "data.svm", Examples(X, Y))
+        OneVsAllClassifier().fit(X, Y).save(tmp_path / "m")
+        assert len(run("predict", tmp_path / "m", tmp_path / "data.svm").splitlines()) == 400
+        assert "OneVsAllClassifier, which cannot be updated" in run(
+            "update", tmp_path / "m", tmp_path / "data.svm", code=1
+        )
+
     def test_a_missing_model(self, docs):
         assert "There is no model file nowhere" in run("predict", "nowhere", docs, code=1)
 
@@ -348,10 +355,9 @@ class TestProcess:
 
     def test_ctrl_c_ends_with_130_and_leaves_nothing(self, tmp_path):
         process = self.start("train", "-", "-o", "tags.model", stdin=subprocess.PIPE, cwd=tmp_path)
-        process.stdin.write('{"text": "a", "labels": ["b"]}\n' * 10)
-        process.stdin.flush()
         assert process.stdout.readline() == "ready\n"
-        time.sleep(1)  # it now waits for the rest of its input
+        process.stdin.write('{"text": "a", "labels": ["b"]}\n' * 10_000)
+        process.stdin.flush()  # more than a pipe holds: it reads, and now waits for the rest of its input
         process.send_signal(signal.SIGINT)
         _, error = process.communicate()
         assert (process.returncode, error.strip()) == (130, "labelsense: interrupted")

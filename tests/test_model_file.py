@@ -316,7 +316,7 @@ def test_a_save_that_fails_leaves_the_old_file(good, monkeypatch):
 def test_a_process_killed_in_the_middle_of_a_save_leaves_the_old_file(good):
     before = good.read_bytes()
     program = """
-        import sys, time
+        import signal, sys
         from labelsense import load_model, model_file
         real = model_file.save_file
         def slowly(arrays, temporary, metadata):
@@ -324,7 +324,7 @@ def test_a_process_killed_in_the_middle_of_a_save_leaves_the_old_file(good):
             with open(temporary, "r+b") as file:
                 file.truncate(1000)
             print("in the middle", flush=True)
-            time.sleep(60)
+            signal.pause()
         model_file.save_file = slowly
         load_model(sys.argv[1]).save(sys.argv[1])
     """

@@ -107,6 +107,8 @@ def diagnose(operator: Operator, decoder: Decoder, H: FloatArray, Y: CSR, k: int
     More measurements get the decoding loss, and of the regression loss as much as the second half of the measurements
     has gained: it shows what the next ones may still gain. A better learner gets the rest. The largest part decides.
     """
+    from labelsense.theory import sparsity_error  # which imports the estimator, which imports this file
+
     state = decoder.prepare(operator)
     size = decoder.support_size(state)
     scores = decoder.decode(state, H)
@@ -129,7 +131,7 @@ def diagnose(operator: Operator, decoder: Decoder, H: FloatArray, Y: CSR, k: int
         squared_error=squared_error(Y, scores),
         perfect_squared_error=squared_error(Y, perfect),
         regression_error=float(((H - operator.compress(Y)).astype(np.float64) ** 2).sum(axis=1).mean()),
-        sparsity_error=float(_sparsity_errors(labels, _sparsity(decoder, size)).mean()),
+        sparsity_error=float(sparsity_error(Y, _sparsity(decoder, size)).mean()),
         spend_on=spend_on,
         reason=reason,
     )
@@ -171,9 +173,3 @@ def _half_precision(operator: Operator, decoder: Decoder, H: FloatArray, Y: CSR,
 def _sparsity(decoder: Decoder, size: int) -> int:
     """Return the largest k with f(k) <= size, at least 1."""
     return max([k for k in range(1, size + 1) if decoder.output_sparsity(k) <= size], default=1)
-
-
-def _sparsity_errors(labels: Any, k: int) -> Any:
-    """Return sperr(k, y) = ||rest||_2^2 + ||rest||_1^2 / k, where rest is y without its k largest entries, all 1."""
-    rest = np.maximum(labels - k, 0).astype(np.float64)
-    return rest + rest**2 / k

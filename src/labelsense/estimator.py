@@ -43,6 +43,7 @@ class LabelPredictor(BaseEstimator, ABC):
     """What every model offers once it can score labels. Base of the classifier and of the baselines."""
 
     verbose: int
+    features_: Any = None  # what makes features of X, in a model that takes something else
 
     @abstractmethod
     def _scores(self, X: Any, at_least: int) -> CSR:
@@ -103,8 +104,19 @@ class LabelPredictor(BaseEstimator, ABC):
         check_some_labels(Y)
         return X, Y
 
+    @property
+    def takes_text(self) -> bool:
+        """Whether X holds texts."""
+        return is_vectoriser(self.features_)
+
     def _check_features(self, X: Any) -> Any:
         check_is_fitted(self)
+        if self.takes_text:
+            check_texts(X)
+        elif self.features_ is None or hasattr(self.features_, "n_features_in_"):
+            check_not_text(X)
+        if self.features_ is not None:
+            X = self.features_.transform(X)
         return validate_data(self, X, accept_sparse="csr", reset=False, dtype=[np.float64, np.float32])
 
     @property
@@ -252,19 +264,6 @@ class CompressedLabelClassifier(LabelPredictor):
             return X
         self.features_ = make_features(self.features)
         return self.features_.fit_transform(X, Y)
-
-    @property
-    def takes_text(self) -> bool:
-        """Whether X holds texts."""
-        check_is_fitted(self)
-        return is_vectoriser(self.features_)
-
-    def _check_features(self, X: Any) -> Any:
-        if self.takes_text:
-            check_texts(X)
-        elif self.features_ is None or hasattr(self.features_, "n_features_in_"):
-            check_not_text(X)
-        return super()._check_features(X if self.features_ is None else self.features_.transform(X))
 
     def diagnose(self, X: Any, Y: Any, k: int = 5) -> Diagnosis:
         """Tell where precision is lost on rows that were not learned from, and which part to spend on.

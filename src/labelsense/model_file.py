@@ -154,5 +154,5 @@ def _try_out(model: Any) -> None:
         empty = empty.toarray()
     if model._scores(empty, 1).shape != (1, model.vocabulary_.n_labels):
         raise ValueError("its parts have different sizes")
-    if getattr(model, "takes_text", False):
+    if model.takes_text:
         model.predict_scores([""])

@@ -36,7 +36,7 @@ Model = Annotated[Path, typer.Argument(help="A model file written by train.")]
 
 
 class _Bar(logging.Handler):
-    """Shows what the library says of its long steps as a progress bar, and the rest as lines above it."""
+    """Shows what the library says of its long steps as a progress bar."""
 
     def __init__(self, progress: Progress) -> None:
         super().__init__()
@@ -131,10 +131,8 @@ def labels_of(examples: Examples, path: Path) -> Any:
 def features_for(model: Any, examples: Examples) -> Any:
     """Return X as the model takes it: rows of a format that does not state its width get the columns they lack."""
     X = examples.X
-    if isinstance(X, list) or model.takes_text:
-        return X
-    expected = model.n_features_in_ if model.features_ is None else model.features_.n_features_in_
-    if X.shape[1] < expected:
+    expected = getattr(model if model.features_ is None else model.features_, "n_features_in_", 0)
+    if not isinstance(X, list) and X.shape[1] < expected:
         X = sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], expected))
     return X
 

@@ -111,6 +111,10 @@ def update(
     The model must have been trained with --updatable. What was learned of words stays as it was.
     """
     loaded = load_model(model)
+    if not isinstance(loaded, CompressedLabelClassifier):
+        raise TypeError(
+            f"{model} holds a {type(loaded).__name__}, which cannot be updated. Train it again on all rows."
+        )
     before, rows = loaded.vocabulary_.n_labels, 0
     with working(f"learning from {data}"):
         for batch in stream_rows(data, format):
