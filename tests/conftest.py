@@ -24,13 +24,14 @@ from labelsense import (
     OMPDecoder,
     RidgeLearner,
     SklearnLearner,
+    WhitenedCompressor,
 )
 
 settings.register_profile("labelsense", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("labelsense")
 
-COMPRESSORS = [HadamardCompressor, GaussianCompressor, BernoulliCompressor, DeVoreCompressor]
-RANDOM_COMPRESSORS = COMPRESSORS[:3]
+COMPRESSORS = [HadamardCompressor, GaussianCompressor, BernoulliCompressor, WhitenedCompressor, DeVoreCompressor]
+RANDOM_COMPRESSORS = COMPRESSORS[:4]
 
 
 class NonnegativeOMP(OMPDecoder):
@@ -66,7 +67,13 @@ def make_operator(compressor, n_labels, n_measurements, seed=0):
     if compressor is DeVoreCompressor:
         primes = [2, 3, 5, 7, 11, 13, 17, 19, 23]
         n_measurements = max(p * p for p in primes if p * p <= max(4, n_measurements))
-    return compressor(n_measurements=n_measurements, random_state=seed).fit(n_labels).operator_
+    labels = zipf_labels(n_labels) if compressor is WhitenedCompressor else n_labels
+    return compressor(n_measurements=n_measurements, random_state=seed).fit(labels).operator_
+
+
+def zipf_labels(n_labels, n=200):
+    """Return label vectors in which label j, counted from 0, has the frequency 0.6 / (j + 1)."""
+    return sp.csr_array(np.random.default_rng(0).uniform(size=(n, n_labels)) < 0.6 / np.arange(1, n_labels + 1))
 
 
 def dense(operator):

@@ -5,12 +5,12 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import COMPRESSORS, RANDOM_COMPRESSORS, dense, make_operator
+from conftest import COMPRESSORS, RANDOM_COMPRESSORS, dense, make_operator, zipf_labels
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import hadamard
 
-from labelsense import DeVoreCompressor, GaussianCompressor, HadamardCompressor, OMPDecoder
+from labelsense import DeVoreCompressor, GaussianCompressor, HadamardCompressor, OMPDecoder, WhitenedCompressor
 from labelsense.compress import auto_measurements
 
 SIZES = [(2, 2), (3, 2), (17, 9), (64, 64), (100, 50), (130, 121), (1000, 90)]
@@ -101,6 +101,59 @@ class TestHadamard:
         assert len(pickle.dumps(A)) < 10_000
 
 
+class TestWhitened:
+    def test_labels_not_found_yet_are_white_noise(self):
+        # N = A V A' + noise, with the correlations of A V A' in place of its covariances, becomes a multiple of I.
+        Y = zipf_labels(150)
+        A = WhitenedCompressor(40, random_state=0).fit(Y).operator_
+        plain, p = dense(A.hadamard), Y.mean(axis=0)
+        N = (plain * (p / (p + 0.03))) @ plain.T
+        N = N / N[0, 0] + 0.3 * np.eye(40)
+        T = A.whitening.astype(np.float64)
+        white = T @ N @ T
+        np.testing.assert_allclose(white, white[0, 0] * np.eye(40), atol=1e-5)
+        np.testing.assert_array_equal(A.columns([3]), A.whitening @ A.hadamard.columns([3]))
+
+    def test_rows_are_chosen_for_uncorrelated_measurements(self):
+        # The sum of squared covariances of A diag(p) A', with p the frequencies, over ten seeds of each.
+        Y = zipf_labels(1000)
+
+        def total(compressor, seed):
+            A = compressor(100, random_state=seed).fit(Y).operator_
+            weighted = dense(getattr(A, "hadamard", A)) * np.sqrt(Y.mean(axis=0))
+            covariance = weighted @ weighted.T
+            return np.sum(covariance**2) - np.sum(np.diag(covariance) ** 2)
+
+        chosen, random = (
+            [total(compressor, seed) for seed in range(10)] for compressor in (WhitenedCompressor, HadamardCompressor)
+        )
+        assert max(chosen) < min(random)
+
+    def test_frequent_labels_get_shorter_columns_of_length_one_on_average(self):
+        Y = zipf_labels(300)
+        norms = WhitenedCompressor(60, random_state=0).fit(Y).operator_.column_norms
+        assert (norms**2).mean() == pytest.approx(1, abs=1e-3)
+        p = Y.mean(axis=0)
+        assert norms[p > 0.05].max() < np.median(norms[p < 0.01])
+
+    @pytest.mark.parametrize("labels", [128, np.zeros((5, 128)), np.ones((5, 128))], ids=["number", "none", "all"])
+    def test_equally_frequent_labels_leave_nothing_to_whiten(self, labels):
+        A = WhitenedCompressor(30, random_state=0).fit(labels).operator_
+        np.testing.assert_allclose(A.whitening, np.eye(30), atol=1e-5)
+
+    @given(d=st.integers(2, 200), data=st.data())
+    def test_takes_any_number_of_rows_once(self, d, data):
+        order = 1 << (d - 1).bit_length()
+        m = data.draw(st.integers(1, order))
+        A = make_operator(WhitenedCompressor, d, m, seed=data.draw(st.integers(0, 99)))
+        assert len(set(A.hadamard.rows)) == m
+        assert np.isfinite(A.whitening).all()
+
+    def test_refuses_what_it_could_not_store(self):
+        with pytest.raises(ValueError, match="would take 8.0 GB. Use HadamardCompressor"):
+            WhitenedCompressor(1000).fit(2_000_000)
+
+
 class TestDeVore:
     @pytest.mark.parametrize(("q", "d"), [(3, 9), (5, 100), (7, 300), (11, 1331), (13, 2000)])
     def test_coherence_is_at_most_degree_over_q(self, q, d):
@@ -131,7 +184,8 @@ class TestReserve:
 
     def test_taking_them_into_use_leaves_the_others_as_they_are(self, compressor):
         A = compressor(n_measurements=20, reserve=200, random_state=0).fit(50).operator_
-        np.testing.assert_array_equal(dense(A.for_labels(250))[:, :50], dense(A))
+        rounding = 1e-6 if compressor is WhitenedCompressor else 0  # a product of matrices rounds by its shape
+        np.testing.assert_allclose(dense(A.for_labels(250))[:, :50], dense(A), rtol=0, atol=rounding)
         with pytest.raises(ValueError, match=f"has columns for {A.capacity} labels, and 999 are needed"):
             A.for_labels(999)
 

@@ -2,11 +2,20 @@
 
 import numpy as np
 import pytest
+from reference import hadamard
 
 from labelsense import _kernels
 from labelsense._kernels import _generic
 
 SIZES = [(3, 4, 2), (60, 64, 20), (1000, 1024, 200), (5000, 8192, 300), (40_000, 65_536, 100)]
+DECODERS = [
+    ("omp", (False, 0.0)),
+    ("omp", (True, 0.1)),
+    ("foba", (0.5,)),
+    ("cosamp", (50,)),
+    ("lasso", ()),
+    ("correlation", ()),
+]
 
 
 def variants():
@@ -26,10 +35,7 @@ def run(kernels, operator, name, H, size, *extra):
 
 
 @pytest.mark.parametrize(("d", "order", "m"), SIZES)
-@pytest.mark.parametrize(
-    ("name", "extra"),
-    [("omp", (False,)), ("omp", (True,)), ("foba", (0.5,)), ("cosamp", (50,)), ("lasso", ()), ("correlation", ())],
-)
+@pytest.mark.parametrize(("name", "extra"), DECODERS)
 def test_same_bytes_on_every_processor(d, order, m, name, extra):
     rng = np.random.default_rng(0)
     rows = np.sort(rng.choice(order, m, replace=False)).astype(np.int64)
@@ -37,6 +43,32 @@ def test_same_bytes_on_every_processor(d, order, m, name, extra):
     results = [run(kernels, kernels.Hadamard(rows, order, d), name, H, min(m, 10), *extra) for kernels in variants()]
     for generic, v3 in zip(*results, strict=True):
         np.testing.assert_array_equal(generic, v3)
+
+
+@pytest.mark.parametrize(("name", "extra"), DECODERS)
+@pytest.mark.parametrize("m", [2, 20, 100])
+def test_the_same_bytes_of_whitened_measurements(m, name, extra):
+    rng = np.random.default_rng(0)
+    d, order, width = 200, 256, m + -m % 16
+    rows = np.sort(rng.choice(order, m, replace=False)).astype(np.int64)
+    matrices = [np.pad(rng.normal(size=(m, m)), [(0, 0), (0, width - m)]).astype(np.float32) for _ in range(2)]
+    columns = np.pad(rng.normal(size=(d, m)), [(0, 0), (0, width - m)]).astype(np.float32)
+    H, norms = rng.normal(size=(37, m)).astype(np.float32), np.ones(d, np.float32)
+    results = []
+    for kernels in variants():
+        operator = kernels.Whitened(kernels.Hadamard(rows, order, d), *matrices, columns, norms)
+        results.append(run(kernels, operator, name, H, min(m, 10), *extra))
+    for generic, v3 in zip(*results, strict=True):
+        np.testing.assert_array_equal(generic, v3)
+
+
+@pytest.mark.parametrize("order", [64, 128, 1024, 4096])
+def test_transform_is_a_product_with_the_hadamard_matrix(order):
+    x = np.random.default_rng(0).normal(size=order)
+    for kernels in (_generic, _kernels):
+        transformed = x.astype(np.float32)
+        kernels.transform(transformed)
+        np.testing.assert_allclose(transformed, hadamard(order) @ x, atol=1e-3)
 
 
 def test_the_same_text_on_every_processor():

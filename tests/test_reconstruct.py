@@ -20,6 +20,7 @@ from labelsense import (
     HadamardCompressor,
     LassoDecoder,
     OMPDecoder,
+    WhitenedCompressor,
 )
 from labelsense.compress import DenseOperator
 
@@ -181,6 +182,55 @@ class TestOMP:
             np.testing.assert_allclose(got, expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("compressor", COMPRESSORS)
+class TestPenalisedOMP:
+    @pytest.mark.parametrize("nonnegative", [False, True])
+    def test_equals_omp_with_the_penalty_as_further_rows(self, compressor, nonnegative):
+        # ||h - A y||^2 + penalty ||y||^2 is the least-squares error of [A; sqrt(penalty) I] and [h; 0].
+        for seed in range(20):
+            operator = make_operator(compressor, 120, 49, seed)
+            A, penalty = dense(operator), [0.05, 0.5, 3][seed % 3]
+            H, _ = planted(A, 5, 8, noise=1, seed=seed)
+            got = decode(OMPDecoder(10, nonnegative=nonnegative, penalty=penalty), operator, H)
+            for h, y in zip(H.astype(np.float64), got, strict=True):
+                np.testing.assert_allclose(y, reference.penalised_omp(A, h, 10, penalty, nonnegative), atol=1e-4)
+
+    def test_shrinks_towards_zero(self, compressor):
+        operator = make_operator(compressor, 120, 49)
+        H, _ = planted(dense(operator), 5, 20, noise=1, seed=0)
+        lengths = [np.linalg.norm(decode(OMPDecoder(penalty=penalty), operator, H), axis=1) for penalty in (0, 1, 100)]
+        assert (lengths[0] > lengths[1]).all()
+        assert (lengths[1] > lengths[2]).all()
+        assert lengths[2].max() < 0.2
+
+    def test_bad_values(self, compressor):
+        operator = make_operator(compressor, 120, 49)
+        with pytest.raises(ValueError, match="penalty must be finite and at least 0. Got -1"):
+            decode(OMPDecoder(penalty=-1), operator, np.zeros((1, 49)))
+        with pytest.raises(TypeError, match="penalty must be a number. Got 'auto'"):
+            decode(OMPDecoder(penalty="auto"), operator, np.zeros((1, 49)))
+
+
+class TestWhitened:
+    """Decoding in coordinates in which A' h is one transform, against the same matrix stored."""
+
+    @given(d=st.integers(2, 200), seed=st.integers(0, 10**6), data=st.data())
+    def test_decodes_as_the_stored_matrix_does(self, d, seed, data):
+        order = 1 << (d - 1).bit_length()
+        m = data.draw(st.integers(2, order))
+        operator = make_operator(WhitenedCompressor, d, m, seed)
+        H = np.random.default_rng(seed).normal(size=(20, m)).astype(np.float32)
+        decoder = data.draw(st.sampled_from([OMPDecoder(penalty=0.1), FoBaDecoder(), CoSaMPDecoder(), LassoDecoder()]))
+        decoder.set_params(n_nonzero=min(d, max(1, m // 4)))
+        got = decode(decoder, operator, H)
+        expected = decode(decoder, DenseOperator(operator.columns(np.arange(d)).T), H)
+        # Ties, where two columns or two sets of them are equally good, may end another way in other roundings.
+        same = np.abs(got - expected).max(axis=1) < 1e-3
+        left, right = (np.linalg.norm(H - Y @ dense(operator).T, axis=1) for Y in (got, expected))
+        assert (same | (np.abs(left - right) < 0.2 * np.linalg.norm(H, axis=1))).all()
+        assert same.mean() >= 0.8
+
+
 class TestNonnegativeOMP:
     @pytest.mark.parametrize("compressor", COMPRESSORS)
     def test_equals_the_slow_version_with_real_drops(self, compressor):
@@ -301,7 +351,7 @@ def test_lasso_equals_lars_path_at_every_size_with_drops(compressor):
         # Where a column joins, the support grows from knot to knot; where one is dropped, it does not.
         drops += int((np.diff(sizes[: int(np.argmax(sizes >= 15)) + 1]) <= 0).sum())
     assert drops >= 5
-    assert ties <= (2 if compressor is HadamardCompressor else 0)
+    assert ties <= (2 if compressor in (HadamardCompressor, WhitenedCompressor) else 0)
 
 
 @pytest.mark.parametrize("compressor", RANDOM_COMPRESSORS)

@@ -11,7 +11,13 @@ from labelsense import data, metrics, theory
 from labelsense._labels import TopK
 from labelsense.advisor import Advice, advise
 from labelsense.baselines import ECOCClassifier, OneVsAllClassifier, SECOCClassifier
-from labelsense.compress import BernoulliCompressor, DeVoreCompressor, GaussianCompressor, HadamardCompressor
+from labelsense.compress import (
+    BernoulliCompressor,
+    DeVoreCompressor,
+    GaussianCompressor,
+    HadamardCompressor,
+    WhitenedCompressor,
+)
 from labelsense.diagnose import Diagnosis
 from labelsense.estimator import CompressedLabelClassifier
 from labelsense.features import LogTfidfTransformer
@@ -53,6 +59,7 @@ __all__ = [
     "SECOCClassifier",
     "SklearnLearner",
     "TopK",
+    "WhitenedCompressor",
     "advise",
     "data",
     "load_model",

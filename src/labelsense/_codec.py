@@ -22,6 +22,7 @@ from labelsense.baselines import ECOCClassifier, OneVsAllClassifier, SECOCClassi
 from labelsense.compress import COMPRESSORS
 from labelsense.compress.base import DenseOperator
 from labelsense.compress.hadamard import MAX_LABELS, HadamardOperator
+from labelsense.compress.whitened import WhitenedOperator
 from labelsense.data.images import SURFHistogramTransformer
 from labelsense.estimator import CompressedLabelClassifier
 from labelsense.features import LogTfidfTransformer
@@ -214,6 +215,16 @@ def _make_hadamard(parts: dict[str, Any]) -> HadamardOperator:
     return HadamardOperator(rows, order, n_labels)
 
 
+def _make_whitened(parts: dict[str, Any]) -> WhitenedOperator:
+    hadamard, whitening = parts["hadamard"], np.asarray(parts["whitening"])
+    _require(isinstance(hadamard, HadamardOperator), "rows of A")
+    m = hadamard.n_measurements
+    _require(whitening.shape == (m, m) and whitening.dtype == np.float32, "whitening of A")
+    _require(bool(np.isfinite(whitening).all()) and np.allclose(whitening, whitening.T), "whitening of A")
+    _require(bool(np.linalg.eigvalsh(whitening).min() > 0), "whitening of A")
+    return WhitenedOperator(hadamard, whitening)
+
+
 def _make_dense(parts: dict[str, Any]) -> DenseOperator:
     columns, n_labels = np.asarray(parts["columns"]), int(parts["n_labels"])
     _require(columns.ndim == 2 and columns.dtype == np.float32 and columns.size > 0, "columns of A")
@@ -261,6 +272,9 @@ PARTS = {
         HadamardOperator, lambda A: {"rows": A.rows, "order": A.order, "n_labels": A.n_labels}, _make_hadamard
     ),
     "DenseOperator": Part(DenseOperator, lambda A: {"columns": A._stored, "n_labels": A.n_labels}, _make_dense),
+    "WhitenedOperator": Part(
+        WhitenedOperator, lambda A: {"hadamard": A.hadamard, "whitening": A.whitening}, _make_whitened
+    ),
     "Vocabulary": Part(Vocabulary, lambda v: {"names": v.names, "n_labels": v.n_labels}, _make_vocabulary),
     "Design": Part(Design, lambda design: {"X": design.X}, _make_design),
     "Moments": Part(Moments, _take_moments, _make_moments),

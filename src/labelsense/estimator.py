@@ -142,7 +142,7 @@ class CompressedLabelClassifier(LabelPredictor):
 
     Parameters
     ----------
-    compressor : Compressor or {"hadamard", "gaussian", "bernoulli", "devore"}
+    compressor : Compressor or {"hadamard", "gaussian", "bernoulli", "devore", "whitened"}
         How to choose A, and how many measurements.
     learner : Learner, scikit-learn regressor or {"ridge", "kernel_ridge"}
         How to learn the regressions.

@@ -12,6 +12,8 @@ if _variant.has_avx2():
 
 Hadamard = _variant.Hadamard
 Dense = _variant.Dense
+Whitened = _variant.Whitened
+transform = _variant.transform
 correlation = _variant.correlation
 omp = _variant.omp
 foba = _variant.foba

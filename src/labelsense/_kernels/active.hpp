@@ -19,8 +19,8 @@ class Active {
     std::vector<int64_t> J;
     std::vector<double> z;
 
-    Active(const Op& op, int64_t capacity)
-        : op_(op), stride_(round_up(op.m, TILE)), L_(capacity * capacity), inverse_(capacity),
+    Active(const Op& op, int64_t capacity, double penalty = 0)
+        : op_(op), penalty_(penalty), stride_(round_up(op.m, TILE)), L_(capacity * capacity), inverse_(capacity),
           columns_(make_floats(capacity * stride_)), r_(make_floats(stride_)), capacity_(capacity) {
         J.reserve(capacity);
         z.reserve(capacity);
@@ -41,7 +41,7 @@ class Active {
     bool append(int64_t j, double b) {
         int64_t t = size();
         if (t == capacity_) return false;
-        double norm = op_.gram(j, j), left = norm, rest = b;
+        double norm = op_.gram(j, j) + penalty_, left = norm, rest = b;
         double* row = &L_[t * capacity_];
         for (int64_t i = 0; i < t; ++i) {
             const double* other = &L_[i * capacity_];
@@ -51,7 +51,7 @@ class Active {
             left -= row[i] * row[i];
             rest -= row[i] * z[i];
         }
-        if (!(left > 1e-9 * norm)) return false;
+        if (!(left > Op::DEPENDENT * norm)) return false;
         row[t] = std::sqrt(left);
         inverse_[t] = 1.0 / row[t];
         J.push_back(j);
@@ -145,6 +145,7 @@ class Active {
     }
 
     const Op& op_;
+    double penalty_;
     int64_t stride_;
     std::vector<double> L_, inverse_, b_, work_;
     Floats columns_, r_;

@@ -11,7 +11,7 @@ class Correlation {
     Correlation(const Op& op, int64_t largest)
         : op_(op), active_(op, std::min(largest, op.m)), c_(make_floats(op.width)), largest_(largest) {}
 
-    Outcome run(const float* h, Row& row) {
+    Outcome run(const float* h, double, Row& row) {
         active_.clear();
         y_.clear();
         op_.correlate(h, c_.get());

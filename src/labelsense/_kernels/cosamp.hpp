@@ -13,9 +13,8 @@ class Cosamp {
         : op_(op), active_(op, std::min(3 * largest, op.m)), c0_(make_floats(op.width)), c_(make_floats(op.width)),
           max_rounds_(max_rounds) {}
 
-    Outcome run(const float* h, Row& row) {
+    Outcome run(const float* h, double length, Row& row) {
         op_.correlate(h, c0_.get());
-        const double length = norm(h, op_.m);
         Outcome outcome = FITTED;
         while (!row.done()) {
             Outcome this_size = fit(h, length, row.wanted());
@@ -37,7 +36,7 @@ class Cosamp {
             active_.coefficients(y_);
             prune(s);
             const float* r = active_.residual(h, y_);
-            double now = norm(r, op_.m);
+            double now = op_.norm(r);
             if (!(now < error)) return FITTED;
             error = now;
             support_.clear();

@@ -65,25 +65,20 @@ class Row {
     std::vector<std::pair<int64_t, double>> order_;
 };
 
-inline double norm(const float* h, int64_t m) {
-    double part[4] = {};  // independent sums: one would wait for itself at every step
-    int64_t i = 0;
-    for (; i + 4 <= m; i += 4)
-        for (int l = 0; l < 4; ++l) part[l] += static_cast<double>(h[i + l]) * h[i + l];
-    for (; i < m; ++i) part[0] += static_cast<double>(h[i]) * h[i];
-    return std::sqrt((part[0] + part[1]) + (part[2] + part[3]));
-}
-
-// Runs the algorithm on each row of H (n, m). Returns how many rows ended in each outcome.
+// Runs the algorithm on each row of H (n, m), which it gets as the operator takes it, with its norm. Returns how many
+// rows ended in each outcome.
 template <class Algorithm, class Op>
 std::vector<int64_t> decode_rows(Algorithm& algorithm, const Op& op, const float* H, int64_t n, const Output& out) {
     std::vector<int64_t> outcomes(3);
     Row row(out);
-    Floats h = make_floats(round_up(op.m, TILE));
+    constexpr int64_t BATCH = 16;
+    int64_t stride = round_up(op.m, TILE);
+    Floats taken = make_floats(BATCH * stride);
     for (int64_t i = 0; i < n; ++i) {
-        std::copy(H + i * op.m, H + (i + 1) * op.m, h.get());
+        const float* h = H + i * op.m;
+        if (i % BATCH == 0) op.take(h, std::min(BATCH, n - i), taken.get(), stride);
         row.start(i);
-        ++outcomes[algorithm.run(h.get(), row)];
+        ++outcomes[algorithm.run(taken.get() + i % BATCH * stride, norm(h, op.m), row)];
     }
     return outcomes;
 }

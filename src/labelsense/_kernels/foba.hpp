@@ -15,11 +15,11 @@ class Foba {
         : op_(op), active_(op, std::min(largest, op.m)), c0_(make_floats(op.width)), c_(make_floats(op.width)), nu_(nu),
           max_steps_(20 + 10 * largest) {}
 
-    Outcome run(const float* h, Row& row) {
+    Outcome run(const float* h, double length, Row& row) {
         active_.clear();
         y_.clear();
         gains_.clear();
-        const double enough = NOTHING_LEFT * norm(h, op_.m);
+        const double enough = NOTHING_LEFT * length;
         op_.correlate(h, c0_.get());
         const float* c = c0_.get();
         Outcome outcome = FITTED;

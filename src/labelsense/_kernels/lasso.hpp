@@ -18,12 +18,12 @@ class Lasso {
         : op_(op), active_(op, std::min(2 * largest + 32, op.m)), c_(make_floats(op.width)), a_(make_floats(op.width)),
           max_steps_(20 + 10 * largest) {}
 
-    Outcome run(const float* h, Row& row) {
+    Outcome run(const float* h, double length, Row& row) {
         active_.clear();
         y_.clear();
         sign_.clear();
         passed_over_.clear();
-        const double enough = NOTHING_LEFT * norm(h, op_.m);
+        const double enough = NOTHING_LEFT * length;
         op_.correlate(h, c_.get());
         float best;
         int64_t j = argmax(Absolute{c_.get()}, op_.d, &best);

@@ -40,8 +40,20 @@ struct DenseArrays {
              gram ? gram->data() : nullptr, inverse_norms.data()) {}
 };
 
+struct WhitenedArrays {
+    Array<const float, 2> whitening, inverse_whitening, columns;
+    Array<const float, 1> inverse_norms;
+    Whitened op;
+
+    WhitenedArrays(const Hadamard& rows, Array<const float, 2> whitening_, Array<const float, 2> inverse_whitening_,
+                   Array<const float, 2> columns_, Array<const float, 1> inverse_)
+        : whitening(whitening_), inverse_whitening(inverse_whitening_), columns(columns_), inverse_norms(inverse_),
+          op(rows, whitening.data(), inverse_whitening.data(), columns.data(), inverse_norms.data()) {}
+};
+
 const Hadamard& operator_of(const Hadamard& op) { return op; }
 const Dense& operator_of(const DenseArrays& arrays) { return arrays.op; }
+const Whitened& operator_of(const WhitenedArrays& arrays) { return arrays.op; }
 
 // Binds one algorithm for one operator; `extra` are its parameters beyond (operator, largest size).
 template <template <class> class Algorithm, class Holder, class... Extra>
@@ -61,7 +73,7 @@ void bind(nb::module_& module, const char* name) {
 template <class Holder>
 void bind_all(nb::module_& module) {
     bind<Correlation, Holder>(module, "correlation");
-    bind<Omp, Holder, bool>(module, "omp");
+    bind<Omp, Holder, bool, double>(module, "omp");
     bind<Foba, Holder, double>(module, "foba");
     bind<Cosamp, Holder, int64_t>(module, "cosamp");
     bind<Lasso, Holder>(module, "lasso");
@@ -106,6 +118,9 @@ void columns(const Hadamard& op, Array<const int64_t, 1> J, Array<float, 2> out)
 void gram_vector(const Hadamard& op, Array<float, 1> out) {
     std::copy(op.gram_vector(), op.gram_vector() + out.shape(0), out.data());
 }
+
+// x <- W x for the Walsh-Hadamard matrix W of an order of at least 64
+void transform(Array<float, 1> x) { fwht(x.data(), static_cast<int64_t>(x.shape(0))); }
 
 using Starts = Array<const int64_t, 1>;
 using Indices = Array<const int32_t, 1>;
@@ -255,8 +270,16 @@ NB_MODULE(MODULE_NAME, module) {
              "gram"_a.none(), "inverse_norms"_a)
         .def_prop_ro("n_measurements", [](const DenseArrays& arrays) { return arrays.op.m; })
         .def_prop_ro("n_labels", [](const DenseArrays& arrays) { return arrays.op.d; });
+    nb::class_<WhitenedArrays>(module, "Whitened")
+        .def(nb::init<const Hadamard&, Array<const float, 2>, Array<const float, 2>, Array<const float, 2>,
+                      Array<const float, 1>>(),
+             nb::keep_alive<1, 2>(), "rows"_a, "whitening"_a, "inverse_whitening"_a, "columns"_a, "inverse_norms"_a)
+        .def_prop_ro("n_measurements", [](const WhitenedArrays& arrays) { return arrays.op.m; })
+        .def_prop_ro("n_labels", [](const WhitenedArrays& arrays) { return arrays.op.d; });
     bind_all<Hadamard>(module);
     bind_all<DenseArrays>(module);
+    bind_all<WhitenedArrays>(module);
+    module.def("transform", transform, Release());
     bind_sparse(module);
     bind_gradients(module);
     bind_text(module);

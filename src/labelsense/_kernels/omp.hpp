@@ -11,14 +11,14 @@ namespace labelsense {
 template <class Op>
 class Omp {
   public:
-    Omp(const Op& op, int64_t largest, bool nonnegative)
-        : op_(op), active_(op, std::min(largest, op.m)), c0_(make_floats(op.width)), c_(make_floats(op.width)),
+    Omp(const Op& op, int64_t largest, bool nonnegative, double penalty)
+        : op_(op), active_(op, std::min(largest, op.m), penalty), c0_(make_floats(op.width)), c_(make_floats(op.width)),
           nonnegative_(nonnegative), max_steps_(20 + 10 * largest) {}
 
-    Outcome run(const float* h, Row& row) {
+    Outcome run(const float* h, double length, Row& row) {
         active_.clear();
         y_.clear();
-        const double enough = NOTHING_LEFT * norm(h, op_.m);
+        const double enough = NOTHING_LEFT * length;
         op_.correlate(h, c0_.get());
         const float* c = c0_.get();
         Outcome outcome = FITTED;

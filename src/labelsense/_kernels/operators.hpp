@@ -1,13 +1,16 @@
-// The sensing matrix A as the decoders see it. Both operators offer the same few products, so that every
+// The sensing matrix A as the decoders see it. All operators offer the same few products, so that every
 // algorithm is written once, as a template over them:
 //
 //   m, d, width         rows; columns; length of a correlation buffer (>= d: the rest is scratch)
-//   correlate(r, c)     c = A' r
-//   column(j, a)        a = column j
+//   take(H, n, Q, s)    Q (n, s) = rows of measurements in the coordinates of the operator, where residuals are formed
+//   norm(q)             the Euclidean norm of the measurements that q stands for
+//   correlate(q, c)     c = A' h
+//   column(j, a)        a = column j, in the same coordinates
 //   gram(i, j)          a_i' a_j
 //   cheap_gram(t)       whether subtracting t Gram columns is cheaper than one correlate
 //   subtract_gram(...)  c = c0 - A' A_J y
 //   inverse_norms       1 / ||a_j||, or nullptr where every column has norm 1
+//   DEPENDENT           the share of ||a_j||^2 below which what is new in a column is rounding
 #pragma once
 
 #include <algorithm>
@@ -19,12 +22,26 @@
 
 namespace labelsense {
 
+inline double norm(const float* h, int64_t m) {
+    double part[4] = {};  // independent sums: one would wait for itself at every step
+    int64_t i = 0;
+    for (; i + 4 <= m; i += 4)
+        for (int l = 0; l < 4; ++l) part[l] += static_cast<double>(h[i + l]) * h[i + l];
+    for (; i < m; ++i) part[0] += static_cast<double>(h[i]) * h[i];
+    return std::sqrt((part[0] + part[1]) + (part[2] + part[3]));
+}
+
+inline void copy_rows(const float* H, int64_t n, int64_t m, float* Q, int64_t stride) {
+    for (int64_t i = 0; i < n; ++i) std::copy(H + i * m, H + (i + 1) * m, Q + i * stride);
+}
+
 // m rows of the Hadamard matrix of order D, over +-1/sqrt(m). Nothing of size m x d is stored: A' r is one
 // transform, and a_i' a_j = g[i XOR j] with one vector g of D numbers.
 class Hadamard {
   public:
     int64_t m, d, width;
     const float* inverse_norms = nullptr;
+    static constexpr double DEPENDENT = 1e-9;
 
     Hadamard(const int64_t* rows, int64_t n_rows, int64_t order, int64_t n_columns)
         : m(n_rows), d(n_columns), width(round_up(order, BLOCK)), rows_(rows, rows + n_rows),
@@ -44,6 +61,9 @@ class Hadamard {
                 if (rows_[r] >> b & 1) planes_[b * words_ + r / 64] |= uint64_t{1} << (r % 64);
     }
 
+    void take(const float* H, int64_t n, float* Q, int64_t stride) const { copy_rows(H, n, m, Q, stride); }
+    double norm(const float* q) const { return labelsense::norm(q, m); }
+
     const float* gram_vector() const { return gram_.get(); }
     double gram(int64_t i, int64_t j) const { return gram_[i ^ j]; }
 
@@ -62,21 +82,22 @@ class Hadamard {
         }
     }
 
-    // The sign bits of a column are the XOR of the bit planes of the row numbers.
     void column(int64_t j, float* a) const {
-        constexpr i8 bit = {1, 2, 4, 8, 16, 32, 64, 128};
         f8 plus = f8{} + scale_;
-        f8 minus = -plus;
-        for (int64_t w = 0; w < words_; ++w) {
-            uint64_t signs = 0;
-            for (int64_t rest = j; rest; rest &= rest - 1) signs ^= planes_[__builtin_ctzll(rest) * words_ + w];
-            int64_t end = std::min<int64_t>(64, round_up(m - 64 * w, LANES));
-            for (int64_t l = 0; l < end; l += LANES) {
-                i8 byte = i8{} + static_cast<int32_t>(signs >> l & 255);
-                store(a + 64 * w + l, (byte & bit) != 0 ? minus : plus);
-            }
-        }
+        each_octet(j, [&](int64_t r, i8 minus) { store(a + r, flip_signs(plus, minus)); });
         for (int64_t r = m; r < round_up(m, LANES); ++r) a[r] = 0;
+    }
+
+    // a_j' x for x padded with zeros to whole octets
+    double times_column(int64_t j, const float* x) const {
+        double part[LANES] = {};
+        each_octet(j, [&](int64_t r, i8 minus) {
+            f8 y = flip_signs(load(x + r), minus);
+            for (int l = 0; l < LANES; ++l) part[l] += static_cast<double>(y[l]);
+        });
+        double total = 0;
+        for (double x : part) total += x;
+        return total * scale_;
     }
 
     // Up to five shuffled Gram vectors cost less than a transform (measured).
@@ -96,6 +117,22 @@ class Hadamard {
     struct Entry {
         int32_t row, place, lane;  // r[row] belongs into lane `lane` of the octet that starts at `place`
     };
+
+    // Calls f(r, minus) for each octet of rows, with the sign bits of column j as a mask for `flip_signs`: they are the
+    // XOR of the bit planes of the row numbers.
+    template <class F>
+    void each_octet(int64_t j, F f) const {
+        constexpr i8 bit = {1, 2, 4, 8, 16, 32, 64, 128};
+        for (int64_t w = 0; w < words_; ++w) {
+            uint64_t signs = 0;
+            for (int64_t rest = j; rest; rest &= rest - 1) signs ^= planes_[__builtin_ctzll(rest) * words_ + w];
+            int64_t end = std::min<int64_t>(64, round_up(m - 64 * w, LANES));
+            for (int64_t l = 0; l < end; l += LANES) {
+                i8 byte = i8{} + static_cast<int32_t>(signs >> l & 255);
+                f(64 * w + l, ((byte & bit) != 0) & INT32_MIN);
+            }
+        }
+    }
 
     void sort_rows_by_octet() {
         for (int i = 0; i < 8; ++i)
@@ -172,10 +209,14 @@ class Dense {
   public:
     int64_t m, d, width;
     const float* inverse_norms;
+    static constexpr double DEPENDENT = 1e-9;
 
     Dense(const float* columns, int64_t n_rows, int64_t n_columns, const float* gram, const float* inverse)
         : m(n_rows), d(n_columns), width(round_up(n_columns, LANES)), inverse_norms(inverse), columns_(columns),
           gram_(gram) {}
+
+    void take(const float* H, int64_t n, float* Q, int64_t stride) const { copy_rows(H, n, m, Q, stride); }
+    double norm(const float* q) const { return labelsense::norm(q, m); }
 
     double gram(int64_t i, int64_t j) const {
         const float *a = columns_ + i * m, *b = columns_ + j * m;
@@ -219,6 +260,71 @@ class Dense {
   private:
     const float* columns_;
     const float* gram_;
+};
+
+// T A for Hadamard rows A and a symmetric T (m, m). Measurements h are taken as q = T h, and columns as T T a_j, which are
+// stored: then A' T h = A' q is one transform, and no step of a decoder multiplies by T.
+class Whitened {
+  public:
+    int64_t m, d, width;
+    const float* inverse_norms;
+    static constexpr double DEPENDENT = 1e-6;  // T T a_j is rounded to floats
+
+    Whitened(const Hadamard& rows, const float* whitening, const float* inverse_whitening, const float* columns,
+             const float* inverse)
+        : m(rows.m), d(rows.d), width(rows.width), inverse_norms(inverse), rows_(rows), whitening_(whitening),
+          inverse_whitening_(inverse_whitening), columns_(columns), stride_(round_up(rows.m, 2 * LANES)) {}
+
+    void take(const float* H, int64_t n, float* Q, int64_t stride) const { times(whitening_, H, n, Q, stride); }
+
+    double norm(const float* q) const {
+        Floats h = make_floats(stride_);
+        times(inverse_whitening_, q, 1, h.get(), stride_);
+        return labelsense::norm(h.get(), m);
+    }
+
+    void correlate(const float* q, float* c) const { rows_.correlate(q, c); }
+
+    void column(int64_t j, float* a) const { std::memcpy(a, columns_ + j * stride_, stride_ * sizeof(float)); }
+
+    double gram(int64_t i, int64_t j) const { return rows_.times_column(i, columns_ + j * stride_); }
+
+    bool cheap_gram(int64_t) const { return false; }
+
+    void subtract_gram(const float*, const int64_t*, const double*, int64_t, float*) const {}
+
+  private:
+    // Y = X S for X (n, m) and S (m, m), whose rows are padded with zeros: sixteen columns of S, which stay in cache, by
+    // four rows of X at a time.
+    void times(const float* S, const float* X, int64_t n, float* Y, int64_t stride) const {
+        for (int64_t j = 0; j < stride_; j += 2 * LANES) {
+            int64_t i = 0;
+            for (; i + 4 <= n; i += 4) times<4>(S + j, X + i * m, Y + i * stride + j, stride);
+            for (; i < n; ++i) times<1>(S + j, X + i * m, Y + i * stride + j, stride);
+        }
+    }
+
+    template <int rows>
+    void times(const float* S, const float* X, float* Y, int64_t stride) const {
+        f8 y[rows][2] = {};
+        for (int64_t r = 0; r < m; ++r) {
+            f8 left = load(S + r * stride_), right = load(S + r * stride_ + LANES);
+#pragma GCC unroll 4
+            for (int i = 0; i < rows; ++i) {
+                y[i][0] += left * X[i * m + r];
+                y[i][1] += right * X[i * m + r];
+            }
+        }
+#pragma GCC unroll 4
+        for (int i = 0; i < rows; ++i) {
+            store(Y + i * stride, y[i][0]);
+            store(Y + i * stride + LANES, y[i][1]);
+        }
+    }
+
+    const Hadamard& rows_;
+    const float *whitening_, *inverse_whitening_, *columns_;
+    int64_t stride_;
 };
 
 }  // namespace labelsense

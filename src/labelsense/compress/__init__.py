@@ -5,12 +5,14 @@ from labelsense.compress.bernoulli import BernoulliCompressor
 from labelsense.compress.devore import DeVoreCompressor
 from labelsense.compress.gaussian import GaussianCompressor
 from labelsense.compress.hadamard import HadamardCompressor, HadamardOperator
+from labelsense.compress.whitened import WhitenedCompressor, WhitenedOperator
 
 COMPRESSORS = {
     "hadamard": HadamardCompressor,
     "gaussian": GaussianCompressor,
     "bernoulli": BernoulliCompressor,
     "devore": DeVoreCompressor,
+    "whitened": WhitenedCompressor,
 }
 
 __all__ = [
@@ -23,5 +25,7 @@ __all__ = [
     "HadamardCompressor",
     "HadamardOperator",
     "Operator",
+    "WhitenedCompressor",
+    "WhitenedOperator",
     "auto_measurements",
 ]

@@ -183,6 +183,7 @@ class Compressor(BaseEstimator, ABC):
         """Make A for ``labels``: a number of labels d, or a label matrix Y (n, d)."""
         if isinstance(labels, (int, np.integer)) and not isinstance(labels, bool):
             n_labels, k = check_count(labels, "n_labels"), 5.0
+            frequencies = np.ones(n_labels)
         else:
             Y = check_indicator(labels)
             if 0 in Y.shape:
@@ -190,11 +191,15 @@ class Compressor(BaseEstimator, ABC):
                     f"Y has no labels: 0 sample(s) or 0 feature(s) (shape={Y.shape}) while a minimum of 1 is required."
                 )
             n_labels, k = Y.shape[1], Y.nnz / Y.shape[0]
+            frequencies = Y.sum(axis=0) / Y.shape[0]
         if self.k is not None:
             k = self.k
         self.n_features_in_ = n_labels
-        capacity = n_labels + check_count(self.reserve, "reserve", low=0)
-        self.operator_ = self._make_operator(capacity, k, check_random_state(self.random_state)).for_labels(n_labels)
+        reserve = check_count(self.reserve, "reserve", low=0)
+        operator = self._make_operator(
+            n_labels + reserve, k, np.pad(frequencies, (0, reserve)), check_random_state(self.random_state)
+        )
+        self.operator_ = operator.for_labels(n_labels)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -204,8 +209,10 @@ class Compressor(BaseEstimator, ABC):
         return tags
 
     @abstractmethod
-    def _make_operator(self, n_labels: int, k: float, random_state: np.random.RandomState) -> Operator:
-        """Build A for d labels of which a row has about k."""
+    def _make_operator(
+        self, n_labels: int, k: float, frequencies: Any, random_state: np.random.RandomState
+    ) -> Operator:
+        """Build A for d labels with these frequencies, of which a row has about k."""
 
     def _refuse_large(self, n_labels: int, m: int) -> None:
         if 4 * n_labels * m > STORED_BYTES:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from labelsense.compress.base import Compressor, DenseOperator
@@ -24,7 +26,9 @@ class BernoulliCompressor(Compressor):
     [-0.5, -0.5, 0.5, -0.5]
     """
 
-    def _make_operator(self, n_labels: int, k: float, random_state: np.random.RandomState) -> DenseOperator:
+    def _make_operator(
+        self, n_labels: int, k: float, frequencies: Any, random_state: np.random.RandomState
+    ) -> DenseOperator:
         m = self._count_measurements(n_labels, k, n_labels, "the number of labels")
         self._refuse_large(n_labels, m)
         signs = random_state.randint(0, 2, size=(n_labels, m), dtype=np.int8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,9 @@ auto_measurements`.
     0.182
     """
 
-    def _make_operator(self, n_labels: int, k: float, random_state: np.random.RandomState) -> DenseOperator:
+    def _make_operator(
+        self, n_labels: int, k: float, frequencies: Any, random_state: np.random.RandomState
+    ) -> DenseOperator:
         q = self._field_size(n_labels, k)
         self._refuse_large(n_labels, q * q)
         degree = 0

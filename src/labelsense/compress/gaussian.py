@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from labelsense.compress.base import Compressor, DenseOperator
@@ -25,7 +27,9 @@ class GaussianCompressor(Compressor):
     (50, 1)
     """
 
-    def _make_operator(self, n_labels: int, k: float, random_state: np.random.RandomState) -> DenseOperator:
+    def _make_operator(
+        self, n_labels: int, k: float, frequencies: Any, random_state: np.random.RandomState
+    ) -> DenseOperator:
         m = self._count_measurements(n_labels, k, n_labels, "the number of labels")
         self._refuse_large(n_labels, m)
         return DenseOperator(random_state.standard_normal((n_labels, m)) / np.sqrt(m))

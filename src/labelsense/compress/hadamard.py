@@ -97,9 +97,16 @@ class HadamardCompressor(Compressor):
     (32768, (400, 2))
     """
 
-    def _make_operator(self, n_labels: int, k: float, random_state: np.random.RandomState) -> HadamardOperator:
+    def _make_operator(
+        self, n_labels: int, k: float, frequencies: Any, random_state: np.random.RandomState
+    ) -> Operator:
+        order, m = self._size(n_labels, k)
+        return HadamardOperator(sample_without_replacement(order, m, random_state=random_state), order, n_labels)
+
+    def _size(self, n_labels: int, k: float) -> tuple[int, int]:
+        """Return D and m."""
         if n_labels > MAX_LABELS:
             raise ValueError(f"At most 2^24 = {MAX_LABELS} labels are supported. Got {n_labels}. Drop the rarest ones.")
         order = hadamard_order(n_labels)
         m = self._count_measurements(n_labels, k, order, f"the order of the Hadamard matrix for {n_labels} labels")
-        return HadamardOperator(sample_without_replacement(order, m, random_state=random_state), order, n_labels)
+        return order, m

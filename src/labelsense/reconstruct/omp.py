@@ -6,6 +6,7 @@ from typing import Any
 
 from labelsense import _kernels
 from labelsense._typing import FloatArray
+from labelsense._validation import check_real
 from labelsense.reconstruct.base import Decoder
 
 
@@ -23,6 +24,11 @@ class OMPDecoder(Decoder):
         Use that labels are not negative: take only columns with positive correlation, and fit them by non-negative
         least squares. Columns that later ones make useless are dropped. A row ends early, with fewer labels, where no
         correlation is positive: then its solution is that of :func:`scipy.optimize.nnls`.
+    penalty : float
+        Fit the chosen columns by ridge regression with this penalty instead of least squares. Coefficients of short
+        columns shrink most. With :class:`~labelsense.WhitenedCompressor`, whose short columns are those of frequent
+        labels, 0.1 is a good value: it makes up for the shrinking of rare labels by the learner. With other matrices
+        it changes little.
 
     References
     ----------
@@ -44,13 +50,14 @@ class OMPDecoder(Decoder):
 
     guarantee = "coherence(A) <= 0.1 / k"
 
-    def __init__(self, n_nonzero: int | str = "auto", *, nonnegative: bool = False) -> None:
+    def __init__(self, n_nonzero: int | str = "auto", *, nonnegative: bool = False, penalty: float = 0.0) -> None:
         super().__init__(n_nonzero)
         self.nonnegative = nonnegative
+        self.penalty = penalty
 
     @staticmethod
     def output_sparsity(k: int) -> int:
         return 2 * k
 
     def _run(self, state: Any, H: FloatArray, sizes: list[int], *out: Any) -> list[int]:
-        return _kernels.omp(state, H, sizes, *out, bool(self.nonnegative))
+        return _kernels.omp(state, H, sizes, *out, bool(self.nonnegative), check_real(self.penalty, "penalty", low=0))
