@@ -85,6 +85,13 @@ class TestTrain:
         assert report["measurements"] == 30
         assert (report["learner"], report["alpha"], report["decoder"]) == ("KernelRidgeLearner", 0.5, "FoBaDecoder")
 
+    def test_a_whitened_matrix_comes_with_a_penalty(self, docs, tmp_path):
+        model = tmp_path / "tags.model"
+        report = run_json("train", docs, "-o", model, "--compressor", "whitened", "-m", 30)
+        assert report["P@1"] > 0.5
+        assert load_model(model).decoder_.penalty == 0.1
+        assert "by 30 measurements" in run("inspect", model)
+
     def test_reads_standard_input(self, docs, tmp_path):
         assert run_json("train", "-", "-o", tmp_path / "m", stdin=docs.read_bytes())["rows"] == 400
 

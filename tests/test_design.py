@@ -30,3 +30,14 @@ class TestDesign:
     def test_more_features_than_a_tile(self):
         X = sp.random_array((50, 5000), density=0.01, rng=0, dtype=np.float32).tocsr()
         np.testing.assert_allclose(np.tril(Design(X).gram()), np.tril((X.T @ X).toarray()), atol=1e-5)
+
+
+def test_the_rows_of_the_caller_stay_as_they_are():
+    rng = np.random.default_rng(0)
+    columns = rng.integers(0, 20, 600)  # in any order, with duplicates
+    X = sp.csr_array((rng.normal(size=600).astype(np.float32), columns, np.arange(0, 601, 12)), shape=(50, 20))
+    data, indices, dense = X.data.copy(), X.indices.copy(), X.toarray()
+    B = rng.normal(size=(20, 3))
+    np.testing.assert_allclose(Design(X).times(B), dense @ B, atol=1e-5)
+    np.testing.assert_array_equal(X.data, data)
+    np.testing.assert_array_equal(X.indices, indices)

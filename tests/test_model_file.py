@@ -36,6 +36,7 @@ from labelsense import (
     RBFKernel,
     RidgeLearner,
     SECOCClassifier,
+    WhitenedCompressor,
     load_model,
     model_file,
 )
@@ -256,6 +257,25 @@ def test_sparse_rows_that_point_outside_are_refused(path):
     CompressedLabelClassifier(learner="kernel_ridge", random_state=0).fit(X, Y).save(path)
     rewritten(path, lambda header, arrays: arrays["model.learner_._design.X.indices"].__setitem__(0, 10**6))
     with pytest.raises(ModelFileError, match="is not a labelsense model that can be used"):
+        load_model(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda matrix: matrix[:3],
+        np.zeros_like,
+        np.negative,
+        lambda matrix: np.where(matrix == matrix.max(), np.nan, matrix),
+        lambda matrix: np.triu(matrix + 1),
+    ],
+    ids=["another size", "singular", "negative", "not a number", "not symmetric"],
+)
+def test_a_whitening_that_cannot_be_is_refused(change, path):
+    CompressedLabelClassifier(WhitenedCompressor(8, random_state=0)).fit(X, Y).save(path)
+    name = "model.compressor_.operator_.whitening"
+    rewritten(path, lambda header, arrays: arrays.update({name: np.ascontiguousarray(change(arrays[name]))}))
+    with pytest.raises(ModelFileError, match="the whitening of A make no sense"):
         load_model(path)
 
 

@@ -20,7 +20,7 @@ from sklearn.pipeline import Pipeline
 from labelsense._labels import Vocabulary
 from labelsense.baselines import ECOCClassifier, OneVsAllClassifier, SECOCClassifier
 from labelsense.compress import COMPRESSORS
-from labelsense.compress.base import DenseOperator
+from labelsense.compress.base import STORED_BYTES, DenseOperator
 from labelsense.compress.hadamard import MAX_LABELS, HadamardOperator
 from labelsense.compress.whitened import WhitenedOperator
 from labelsense.data.images import SURFHistogramTransformer
@@ -219,6 +219,7 @@ def _make_whitened(parts: dict[str, Any]) -> WhitenedOperator:
     hadamard, whitening = parts["hadamard"], np.asarray(parts["whitening"])
     _require(isinstance(hadamard, HadamardOperator), "rows of A")
     m = hadamard.n_measurements
+    _require(4 * m * hadamard.n_labels <= STORED_BYTES, "size of A")
     _require(whitening.shape == (m, m) and whitening.dtype == np.float32, "whitening of A")
     _require(bool(np.isfinite(whitening).all()) and np.allclose(whitening, whitening.T), "whitening of A")
     _require(bool(np.linalg.eigvalsh(whitening).min() > 0), "whitening of A")

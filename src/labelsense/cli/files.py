@@ -110,7 +110,7 @@ def _where(name: str) -> str:
 
 def _compressed(arrays: dict[str, Any]) -> str:
     """Return how many measurements a model has, from the array of its matrix A."""
-    for name, axis in (("rows", 0), ("columns", 1)):
+    for name, axis in (("rows", 0), ("columns", 1), ("whitening", 0)):
         if entry := arrays.get(f"model.compressor_.operator_.{name}"):
             return f", by {entry[1][axis]:,} measurements"
     return ""

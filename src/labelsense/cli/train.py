@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from labelsense import CompressedLabelClassifier, load_model
+from labelsense import CompressedLabelClassifier, OMPDecoder, load_model
 from labelsense._validation import check_choice
 from labelsense.cli.console import (
     Data,
@@ -52,7 +52,7 @@ def train(
     features: Annotated[str, typer.Option(help="auto; words, hashing (texts); counts, none; images.")] = "auto",
     n_features: Annotated[int | None, typer.Option(min=2, help="How many words, or hashed words, at most.")] = None,
     measurements: Annotated[str, typer.Option("-m", help="Number of regressions, or auto.")] = "auto",
-    compressor: Annotated[str, typer.Option(help=", ".join(COMPRESSORS) + ".")] = "hadamard",
+    compressor: Annotated[str, typer.Option(help=", ".join(COMPRESSORS) + " (often better).")] = "hadamard",
     learner: Annotated[str, typer.Option(help="ridge, or kernel_ridge (slower, often better).")] = "ridge",
     alpha: Annotated[str, typer.Option(help="Penalty, or loo: the one with the least out-of-sample error.")] = "loo",
     decoder: Annotated[str, typer.Option(help=", ".join(DECODERS) + ".")] = "omp",
@@ -74,7 +74,7 @@ def train(
     model = CompressedLabelClassifier(
         check_choice(compressor, "compressor", COMPRESSORS)(_number(measurements, "auto", "measurements", int)),
         _make_learner(learner, _number(alpha, "loo", "alpha", float), updatable, seed),
-        decoder,
+        OMPDecoder(penalty=0.1) if (compressor, decoder) == ("whitened", "omp") else decoder,
         features=_make_features(chosen, n_features or (HASHED if updatable and chosen == "words" else None)),
         random_state=seed,
         n_jobs=-1,

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.random import sample_without_replacement
 
 from labelsense import _kernels
+from labelsense._blocks import row_blocks
 from labelsense._typing import FloatArray, IntArray
 from labelsense._validation import check_measurements
 from labelsense.compress.base import DenseOperator, Operator
@@ -16,6 +17,7 @@ from labelsense.compress.hadamard import HadamardCompressor, HadamardOperator
 
 CANDIDATES = 8  # more lower the correlations further, but leave too little of the randomness that rare labels need
 FREQUENT = 0.03  # labels this frequent count half: decoders find them first, so they do not disturb for long
+PADDING = 16  # the kernel wants rows of whole registers, by twos
 NOISE = 0.3  # the variance of a measurement that does not come from labels, as a share of what does
 
 
@@ -56,13 +58,12 @@ class WhitenedOperator(Operator):
 
     @cached_property
     def _kernel(self) -> Any:
-        padding = -self.n_measurements % 16
-        pad = [(0, 0), (0, padding)]
-        inverse = np.linalg.inv(self.whitening.astype(np.float64)).astype(np.float32)
-        columns = np.zeros((self.n_labels, self.n_measurements + padding), np.float32)
-        for start in range(0, self.n_labels, 4096):
-            block = np.arange(start, min(start + 4096, self.n_labels))
-            columns[block, : self.n_measurements] = self.hadamard.columns(block).T @ self._squared
+        m = self.n_measurements
+        pad = [(0, 0), (0, -m % PADDING)]
+        columns = np.zeros((self.n_labels, m + -m % PADDING), np.float32)
+        for block in row_blocks(self.n_labels, 4096):
+            columns[block, :m] = self.hadamard.columns(np.arange(block.start, block.stop)).T @ self._squared
+        inverse = np.linalg.inv(self.whitening)
         return _kernels.Whitened(
             self.hadamard.kernel(), np.pad(self.whitening, pad), np.pad(inverse, pad), columns, 1 / self.column_norms
         )

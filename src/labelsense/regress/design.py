@@ -27,7 +27,9 @@ class Design:
     def __init__(self, X: Any) -> None:
         if sp.issparse(X):
             X = sp.csr_array(X, dtype=np.float32)
-            X.sum_duplicates()
+            if not X.has_canonical_format:
+                X = X.copy()  # the arrays may be the caller's
+                X.sum_duplicates()
             self.sparse = True
             self.X = X
         else:
