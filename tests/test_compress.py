@@ -110,7 +110,7 @@ class TestWhitened:
         N = (plain * (p / (p + 0.03))) @ plain.T
         N = N / N[0, 0] + 0.3 * np.eye(40)
         T = A.whitening.astype(np.float64)
-        white = T @ N @ T
+        white = T @ N @ T.T
         np.testing.assert_allclose(white, white[0, 0] * np.eye(40), atol=1e-5)
         np.testing.assert_array_equal(A.columns([3]), A.whitening @ A.hadamard.columns([3]))
 

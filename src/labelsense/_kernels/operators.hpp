@@ -262,13 +262,13 @@ class Dense {
     const float* gram_;
 };
 
-// T A for Hadamard rows A and a symmetric T (m, m). Measurements h are taken as q = T h, and columns as T T a_j, which are
-// stored: then A' T h = A' q is one transform, and no step of a decoder multiplies by T.
+// T A for Hadamard rows A and a lower triangular T (m, m). Measurements h are taken as q = T' h, and columns as T' T a_j, which are
+// stored: then (T A)' h = A' q is one transform, and no step of a decoder multiplies by T.
 class Whitened {
   public:
     int64_t m, d, width;
     const float* inverse_norms;
-    static constexpr double DEPENDENT = 1e-6;  // T T a_j is rounded to floats
+    static constexpr double DEPENDENT = 1e-6;  // T' T a_j is rounded to floats
 
     Whitened(const Hadamard& rows, const float* whitening, const float* inverse_whitening, const float* columns,
              const float* inverse)
@@ -294,21 +294,21 @@ class Whitened {
     void subtract_gram(const float*, const int64_t*, const double*, int64_t, float*) const {}
 
   private:
-    // Y = X S for X (n, m) and S (m, m), whose rows are padded with zeros: sixteen columns of S, which stay in cache, by
-    // four rows of X at a time.
+    // Y = X S for X (n, m) and a lower triangular S (m, m), whose rows are padded with zeros: sixteen columns of S, which
+    // stay in cache, by four rows of X at a time.
     void times(const float* S, const float* X, int64_t n, float* Y, int64_t stride) const {
         for (int64_t j = 0; j < stride_; j += 2 * LANES) {
             int64_t i = 0;
-            for (; i + 4 <= n; i += 4) times<4>(S + j, X + i * m, Y + i * stride + j, stride);
-            for (; i < n; ++i) times<1>(S + j, X + i * m, Y + i * stride + j, stride);
+            for (; i + 4 <= n; i += 4) times<4>(S, X + i * m, j, Y + i * stride, stride);
+            for (; i < n; ++i) times<1>(S, X + i * m, j, Y + i * stride, stride);
         }
     }
 
     template <int rows>
-    void times(const float* S, const float* X, float* Y, int64_t stride) const {
+    void times(const float* S, const float* X, int64_t j, float* Y, int64_t stride) const {
         f8 y[rows][2] = {};
-        for (int64_t r = 0; r < m; ++r) {
-            f8 left = load(S + r * stride_), right = load(S + r * stride_ + LANES);
+        for (int64_t r = j; r < m; ++r) {
+            f8 left = load(S + r * stride_ + j), right = load(S + r * stride_ + j + LANES);
 #pragma GCC unroll 4
             for (int i = 0; i < rows; ++i) {
                 y[i][0] += left * X[i * m + r];
@@ -317,8 +317,8 @@ class Whitened {
         }
 #pragma GCC unroll 4
         for (int i = 0; i < rows; ++i) {
-            store(Y + i * stride, y[i][0]);
-            store(Y + i * stride + LANES, y[i][1]);
+            store(Y + i * stride + j, y[i][0]);
+            store(Y + i * stride + j + LANES, y[i][1]);
         }
     }
 

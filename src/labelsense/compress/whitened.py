@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 from sklearn.utils.random import sample_without_replacement
 
 from labelsense import _kernels
@@ -22,7 +23,7 @@ NOISE = 0.3  # the variance of a measurement that does not come from labels, as 
 
 
 class WhitenedOperator(Operator):
-    """T A, for rows A of the Hadamard matrix and a symmetric matrix T (m, m)."""
+    """T A, for rows A of the Hadamard matrix and a lower triangular matrix T (m, m)."""
 
     def __init__(self, hadamard: HadamardOperator, whitening: FloatArray) -> None:
         self.hadamard = hadamard
@@ -34,7 +35,7 @@ class WhitenedOperator(Operator):
         return WhitenedOperator(self.hadamard._first_columns(n_labels), self.whitening)
 
     def compress(self, Y: Any) -> FloatArray:
-        return self.hadamard.compress(Y) @ self.whitening
+        return self.hadamard.compress(Y) @ self.whitening.T
 
     def correlate(self, R: Any) -> FloatArray:
         return self.hadamard.correlate(check_measurements(R, self.n_measurements) @ self.whitening)
@@ -54,7 +55,7 @@ class WhitenedOperator(Operator):
 
     @cached_property
     def _squared(self) -> FloatArray:
-        return self.whitening @ self.whitening
+        return self.whitening.T @ self.whitening
 
     @cached_property
     def _kernel(self) -> Any:
@@ -80,7 +81,7 @@ class WhitenedCompressor(HadamardCompressor):
 
     - Each row of A is the best of eight random ones: the one whose measurements are least correlated with those
       chosen before, if labels come independently.
-    - What correlation remains is removed. The matrix is T A with T = N^(-1/2), N = A V A' + noise, and V_jj = p_j /
+    - What correlation remains is removed. The matrix is T A with T'T = N^-1, N = A V A' + noise, and V_jj = p_j /
       (p_j + 0.03) for a label with frequency p_j. So frequent labels get shorter columns, and to a decoder the labels
       that it has not found yet are white noise.
 
@@ -132,9 +133,8 @@ def whiten(hadamard: HadamardOperator, frequencies: Any) -> WhitenedOperator:
     """Return T A in whose measurements the labels that are not found yet are white noise."""
     N = correlations(frequencies / (frequencies + FREQUENT), hadamard.order)[_differences(hadamard)]
     N[np.diag_indices_from(N)] += NOISE
-    values, vectors = np.linalg.eigh(N)
-    scale = _squared_norms(hadamard, (vectors / values) @ vectors.T).mean()
-    return WhitenedOperator(hadamard, (vectors / np.sqrt(scale * values)) @ vectors.T)
+    T = solve_triangular(np.linalg.cholesky(N), np.eye(len(N)), lower=True)
+    return WhitenedOperator(hadamard, T / np.sqrt(_squared_norms(hadamard, T.T @ T).mean()))
 
 
 def correlations(variances: Any, order: int) -> Any:
