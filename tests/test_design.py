@@ -5,7 +5,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelsense.regress.design import Design
+from labelsense.regress.design import Design, product
 
 
 class TestDesign:
@@ -39,5 +39,6 @@ def test_the_rows_of_the_caller_stay_as_they_are():
     data, indices, dense = X.data.copy(), X.indices.copy(), X.toarray()
     B = rng.normal(size=(20, 3))
     np.testing.assert_allclose(Design(X).times(B), dense @ B, atol=1e-5)
+    np.testing.assert_allclose(product(X, B.astype(np.float32)), dense @ B, atol=1e-5)
     np.testing.assert_array_equal(X.data, data)
     np.testing.assert_array_equal(X.indices, indices)

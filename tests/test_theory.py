@@ -19,7 +19,6 @@ from labelsense import (
     DeVoreCompressor,
     FoBaDecoder,
     HadamardCompressor,
-    LassoDecoder,
     OMPDecoder,
     OneVsAllClassifier,
     RidgeLearner,
@@ -265,11 +264,15 @@ class TestTheorem3:
     @pytest.mark.parametrize("decoder", DECODERS)
     def test_guaranteed_is_the_condition_of_each_decoder(self, decoder):
         whole = np.eye(40)
-        expected = decoder not in (LassoDecoder, CorrelationDecoder)
+        expected = decoder in (OMPDecoder, CoSaMPDecoder, FoBaDecoder)
         assert theory.guaranteed(decoder(decoder.output_sparsity(2)), whole, 2) == expected
         assert not theory.guaranteed(decoder(1), whole, 2)
         coherent = make_operator(HadamardCompressor, 100, 40)
         assert not theory.guaranteed(decoder(decoder.output_sparsity(2)), coherent, 2)
+
+    def test_a_penalty_is_not_in_the_paper(self):
+        assert theory.guaranteed(OMPDecoder(4), np.eye(40), 2)
+        assert not theory.guaranteed(OMPDecoder(4, penalty=0.1), np.eye(40), 2)
 
     @pytest.mark.parametrize(("decoder", "q"), [(OMPDecoder, 11), (CoSaMPDecoder, 31), (FoBaDecoder, 71)])
     def test_guaranteed_begins_where_the_paper_says(self, decoder, q):

@@ -1,4 +1,5 @@
-// The active set J of a decoder: its least-squares fit to h by a growing Cholesky factor L L' = A_J' A_J.
+// The active set J of a decoder: its least-squares fit to h by a growing Cholesky factor L L' = A_J' A_J, or its ridge fit
+// with a penalty on the diagonal.
 //
 // With z = L^-1 A_J' h, the squared error is ||h||^2 - ||z||^2 and the coefficients are L^-T z. Everything
 // here is of the size of the support, in double; what is of the size of A stays in the operator, in float.

@@ -140,7 +140,7 @@ class Design:
 
     @cached_property
     def _arrays(self) -> tuple[Any, Any, Any]:
-        return self.X.indptr.astype(np.int64), self.X.indices.astype(np.int32), self.X.data
+        return _csr(self.X)
 
     @cached_property
     def _transposed(self) -> Design:
@@ -170,6 +170,15 @@ def sum_over_blocks(n: int, function: Callable[[slice], Any]) -> Any:
     for start in range(0, n, DENSE_ROWS):
         total = total + function(slice(start, min(start + DENSE_ROWS, n))).astype(np.float64)
     return total
+
+
+def product(X: Any, B: FloatArray) -> FloatArray:
+    """Return X B for rows X of float32, sparse in any order or dense, and dense B (p, m), both of float32."""
+    return _times(_csr(X), X.shape[0], np.ascontiguousarray(B)) if sp.issparse(X) else X @ B
+
+
+def _csr(X: Any) -> tuple[Any, Any, Any]:
+    return X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data
 
 
 def _times(arrays: tuple[Any, Any, Any], n: int, B: FloatArray) -> FloatArray:

@@ -14,7 +14,7 @@ from labelsense._progress import say, showing
 from labelsense._typing import FloatArray
 from labelsense._validation import check_choice, check_count, check_real
 from labelsense.regress.base import Learner, as_columns
-from labelsense.regress.design import Design
+from labelsense.regress.design import product
 from labelsense.regress.dual import DualSolver
 from labelsense.regress.iterative import ConjugateGradientSolver
 from labelsense.regress.moments import Moments
@@ -177,7 +177,7 @@ class RidgeLearner(Learner):
     def predict(self, X: Any) -> FloatArray:
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", reset=False, dtype=np.float32)
-        H = Design(X).times(self.coef_)
+        H = product(X, self.coef_)
         H += self.intercept_
         return self._shape_like_fit(H)
 

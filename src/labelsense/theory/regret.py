@@ -117,9 +117,10 @@ def regret_factors(C: float, delta: float) -> tuple[float, float]:
 def guaranteed(decoder: Decoder, A: Any, k: int) -> bool:
     """Return whether the paper's condition for a decoder is certain to hold for A and sparsity k.
 
-    The conditions: for OMP a coherence of at most 0.1/k and at least 2k steps; for CoSaMP and FoBa the (4k, 0.1)- and
-    (8k, 0.1)-RIP, as :func:`rip_upper_bound` shows it, and supports of 2k and 8k. The Lasso and correlation decoding
-    have none. False is not a refusal: the RIP may hold although the coherence does not show it.
+    The conditions: for OMP, as in the paper (no penalty, coefficients of either sign), a coherence of at most 0.1/k and
+    at least 2k steps; for CoSaMP and FoBa the (4k, 0.1)- and (8k, 0.1)-RIP, as :func:`rip_upper_bound` shows it, and
+    supports of 2k and 8k. The Lasso and correlation decoding have none. False is not a refusal: the RIP may hold
+    although the coherence does not show it.
 
     Examples
     --------
@@ -130,7 +131,8 @@ def guaranteed(decoder: Decoder, A: Any, k: int) -> bool:
     operator = as_operator(A)
     size, wanted = decoder.support_size(operator), decoder.output_sparsity(check_count(k, "k"))
     if isinstance(decoder, OMPDecoder):
-        return size >= wanted and operator.coherence() <= 0.1 / k
+        plain = decoder.penalty == 0 and not decoder.nonnegative
+        return plain and size >= wanted and operator.coherence() <= 0.1 / k
     orders: dict[type[Decoder], int] = {CoSaMPDecoder: 4 * k, FoBaDecoder: 8 * k}
     order = min(orders.get(type(decoder), 0), operator.n_labels)
     return order > 0 and size == wanted and rip_upper_bound(operator, order) <= 0.1
