@@ -1,4 +1,4 @@
-"""labelsense demo: the bundled data set, a few regressions, two decoders."""
+"""labelsense demo: the bundled data set, a few regressions, two decoders, and a matrix that suits the labels."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from labelsense import (
     CompressedLabelClassifier,
     HadamardCompressor,
     LogTfidfTransformer,
+    OMPDecoder,
     OneVsAllClassifier,
     RidgeLearner,
+    WhitenedCompressor,
 )
 from labelsense.cli.console import Json, console, print_json, working
 from labelsense.data import load_debtags
@@ -44,7 +46,7 @@ def demo(json: Json = False) -> None:
     if json:
         return print_json(results)
     row = [1000]  # any will do
-    top = models[-3][2].predict_topk(X_test[row], k=5)
+    top = models[-2][2].predict_topk(X_test[row], k=5)
     guesses = ", ".join(f"{data.labels[j]} {s:.2f}" for j, s in zip(top.labels[0], top.scores[0], strict=True))
     words = [data.features[j] for j in data.X_test[row].indices]
     console.print(f"\nA test package with the words {', '.join(words[:WORDS])}, ...")
@@ -54,9 +56,14 @@ def demo(json: Json = False) -> None:
 
 def _models(n_labels: int) -> list[tuple[int, str, Any]]:
     learner = RidgeLearner(alpha="loo", random_state=0)
+    parts = {
+        "correlation": (HadamardCompressor, "correlation"),
+        "omp": (HadamardCompressor, "omp"),
+        "omp, whitened": (WhitenedCompressor, OMPDecoder(penalty=0.1)),
+    }
     compressed = [
-        (m, decoder, CompressedLabelClassifier(HadamardCompressor(m), learner, decoder, random_state=0, n_jobs=-1))
+        (m, title, CompressedLabelClassifier(compressor(m), learner, decoder, random_state=0, n_jobs=-1))
         for m in (50, 100, 200)
-        for decoder in ("omp", "correlation")
+        for title, (compressor, decoder) in parts.items()
     ]
     return [*compressed, (n_labels, "one-against-all", OneVsAllClassifier(learner))]

@@ -27,8 +27,9 @@ class OMPDecoder(Decoder):
     penalty : float
         Fit the chosen columns by ridge regression with this penalty instead of least squares. Coefficients of short
         columns shrink most. With :class:`~labelsense.WhitenedCompressor`, whose short columns are those of frequent
-        labels, 0.1 is a good value: it makes up for the shrinking of rare labels by the learner. With other matrices
-        it changes little.
+        labels, 0.1 is a good value for the best labels: it makes up for the shrinking of rare ones by the learner.
+        With other matrices it changes little. Scores become smaller, those of frequent labels most, so that fewer
+        labels reach the one half from which ``predict`` takes them.
 
     References
     ----------
