@@ -10,8 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import hadamard
 
-from labelsense import DeVoreCompressor, GaussianCompressor, HadamardCompressor, OMPDecoder, WhitenedCompressor
+from labelsense import (
+    CompressedLabelClassifier,
+    DeVoreCompressor,
+    GaussianCompressor,
+    HadamardCompressor,
+    LogTfidfTransformer,
+    OMPDecoder,
+    RidgeLearner,
+    WhitenedCompressor,
+)
 from labelsense.compress import auto_measurements
+from labelsense.data import load_debtags
 
 SIZES = [(2, 2), (3, 2), (17, 9), (64, 64), (100, 50), (130, 121), (1000, 90)]
 
@@ -234,3 +244,16 @@ def test_operators_refuse_other_shapes():
         A.correlate(np.zeros((3, 50)))
     with pytest.raises(ValueError, match="J must hold label numbers from 0 to 49. Got 3 to 50"):
         A.columns([3, 50])
+
+
+def test_whitened_measurements_give_more_precise_labels_on_real_data():
+    data = load_debtags()
+    scaler = LogTfidfTransformer().fit(data.X_train)
+    X, X_test = scaler.transform(data.X_train[::4]), scaler.transform(data.X_test[::4])
+    models = {
+        compressor: CompressedLabelClassifier(compressor(50), RidgeLearner(1.0), decoder, random_state=0)
+        for compressor, decoder in [(HadamardCompressor, "omp"), (WhitenedCompressor, OMPDecoder(penalty=0.1))]
+    }
+    plain, whitened = (model.fit(X, data.Y_train[::4]).evaluate(X_test, data.Y_test[::4]) for model in models.values())
+    assert whitened["P@1"] > plain["P@1"]
+    assert whitened["P@5"] > plain["P@5"] + 0.02
