@@ -56,7 +56,7 @@ def demo(json: Json = False) -> None:
 
 def _models(n_labels: int) -> list[tuple[int, str, Any]]:
     learner = RidgeLearner(alpha="loo", random_state=0)
-    parts = {
+    parts: dict[str, tuple[Any, Any]] = {
         "correlation": (HadamardCompressor, "correlation"),
         "omp": (HadamardCompressor, "omp"),
         "omp, whitened": (WhitenedCompressor, OMPDecoder(penalty=0.1)),
