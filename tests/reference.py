@@ -27,8 +27,15 @@ def correlation(A, h, s):
     return fit(A, h, top(np.abs(A.T @ h), s))
 
 
-def omp(A, h, s):
+def with_penalty(A, h, penalty):
+    """The rows that turn least squares into ridge regression."""
+    d = A.shape[1]
+    return np.vstack([A, np.sqrt(penalty) * np.eye(d)]), np.concatenate([h, np.zeros(d)])
+
+
+def omp(A, h, s, penalty=0):
     norms = np.linalg.norm(A, axis=0)
+    A, h = with_penalty(A, h, penalty)
     J = []
     y = np.zeros(A.shape[1])
     for _ in range(s):
@@ -39,26 +46,10 @@ def omp(A, h, s):
     return y
 
 
-def penalised_omp(A, h, s, penalty, nonnegative):
-    """Ridge fits by an augmented system; columns are chosen by their correlation with what is left of h."""
-    d = A.shape[1]
-    norms = np.linalg.norm(A, axis=0)
-    stacked, target = np.vstack([A, np.sqrt(penalty) * np.eye(d)]), np.concatenate([h, np.zeros(d)])
-    y = np.zeros(d)
-    if nonnegative:
-        return nonnegative_omp(stacked, target, s, norms)[0]
-    J = []
-    for _ in range(s):
-        c = np.abs(A.T @ (h - A @ y)) / norms
-        c[J] = 0
-        J.append(int(np.argmax(c)))
-        y = fit(stacked, target, J)
-    return y
-
-
-def nonnegative_omp(A, h, s, norms=None):
+def nonnegative_omp(A, h, s, penalty=0):
     """Lawson and Hanson's method up to s columns, with exact refits; returns the solution and the number of drops."""
-    norms = np.linalg.norm(A, axis=0) if norms is None else norms
+    norms = np.linalg.norm(A, axis=0)
+    A, h = with_penalty(A, h, penalty)
     J, drops = [], 0
     y = np.zeros(A.shape[1])
     while len(J) < s:

@@ -291,7 +291,7 @@ class Whitened {
 
     bool cheap_gram(int64_t) const { return false; }
 
-    void subtract_gram(const float*, const int64_t*, const double*, int64_t, float*) const {}
+    void subtract_gram(const float*, const int64_t*, const double*, int64_t, float*) const {}  // never cheap, never called
 
   private:
     // Y = X S for X (n, m) and a lower triangular S (m, m), whose rows are padded with zeros: sixteen columns of S, which
