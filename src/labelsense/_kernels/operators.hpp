@@ -262,8 +262,8 @@ class Dense {
     const float* gram_;
 };
 
-// T A for Hadamard rows A and a lower triangular T (m, m). Measurements h are taken as q = T' h, and columns as T' T a_j, which are
-// stored: then (T A)' h = A' q is one transform, and no step of a decoder multiplies by T.
+// T A for Hadamard rows A and a lower triangular T (m, m). Measurements h are taken as q = T' h, and columns as T' T a_j,
+// which are stored: then (T A)' h = A' q is one transform, and no step of a decoder multiplies by T.
 class Whitened {
   public:
     int64_t m, d, width;
