@@ -1,6 +1,7 @@
 """Products of sparse rows against dense ones."""
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,5 +41,7 @@ def test_the_rows_of_the_caller_stay_as_they_are():
     B = rng.normal(size=(20, 3))
     np.testing.assert_allclose(Design(X).times(B), dense @ B, atol=1e-5)
     np.testing.assert_allclose(product(X, B.astype(np.float32)), dense @ B, atol=1e-5)
+    with pytest.raises(ValueError, match="Rows of 20 features cannot be multiplied by weights of 3"):
+        product(X, B[:3])
     np.testing.assert_array_equal(X.data, data)
     np.testing.assert_array_equal(X.indices, indices)

@@ -228,6 +228,9 @@ CHANGES = {
     "an unknown setting": lambda h, a: h["model"]["settings"].update(shell="true"),
     "a method replaced": lambda h, a: h["model"]["learned"].update(predict_scores="x"),
     "weights of another size": lambda h, a: a.update({"model.learner_._solution.0": np.zeros((3, 3), np.float32)}),
+    "weights of fewer features": lambda h, a: a.update(
+        {"model.learner_._solution.0": a["model.learner_._solution.0"][:3].copy()}
+    ),
     "a deep tree": lambda h, a: h.update(model=json.loads('{"is":"tuple","items":[' * 400 + "1" + "]}" * 400)),
 }
 

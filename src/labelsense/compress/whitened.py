@@ -85,8 +85,8 @@ class WhitenedCompressor(HadamardCompressor):
       (p_j + 0.03) for a label with frequency p_j. So frequent labels get shorter columns, and to a decoder the labels
       that it has not found yet are white noise.
 
-    The first costs nothing, the second 4 m (m + d) bytes to predict. ``OMPDecoder(penalty=0.1)`` makes the most of it.
-    The paper's guarantees are for :class:`~labelsense.HadamardCompressor`.
+    The first costs nothing, the second 4 m (2 m + d) bytes to predict. ``OMPDecoder(penalty=0.1)`` makes the most of
+    it. The paper's guarantees are for :class:`~labelsense.HadamardCompressor`.
 
     Parameters
     ----------

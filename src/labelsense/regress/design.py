@@ -173,8 +173,12 @@ def sum_over_blocks(n: int, function: Callable[[slice], Any]) -> Any:
 
 
 def product(X: Any, B: FloatArray) -> FloatArray:
-    """Return X B for rows X of float32, sparse in any order or dense, and dense B (p, m), both of float32."""
-    return _times(_csr(X), X.shape[0], np.ascontiguousarray(B)) if sp.issparse(X) else X @ B
+    """Return X B for rows X of float32, dense or sparse with entries in any order, and dense B (p, m)."""
+    if not sp.issparse(X):
+        return X @ B
+    if X.shape[1] != len(B):  # the kernel would read what is not there
+        raise ValueError(f"Rows of {X.shape[1]} features cannot be multiplied by weights of {len(B)}.")
+    return _times(_csr(X), X.shape[0], np.ascontiguousarray(B, np.float32))
 
 
 def _csr(X: Any) -> tuple[Any, Any, Any]:
