@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := pyproject.toml CMakeLists.txt constraints.txt $(shell find src -type f -not -name '*.pyc')
+# What the installation is made from: it is editable, so Python files are not part of it.
+SOURCES := pyproject.toml CMakeLists.txt constraints.txt $(wildcard src/labelsense/_kernels/*.[ch]pp)
 PIP := -m pip --disable-pip-version-check --quiet
 
 .PHONY: help demo test reproduce lint bench bench-learners bench-formats clean
@@ -22,7 +23,7 @@ $(VENV)/.installed: $(SOURCES)
 	    { echo "labelsense needs Python 3.10 or later; $(PYTHON) is older. Try: make $(MAKECMDGOALS) PYTHON=python3.11"; exit 1; }
 	@test -x $(BIN)/python || { echo "setting up $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
 	@echo "building labelsense (about a minute the first time) ..."
-	@$(BIN)/python $(PIP) install --constraint constraints.txt ".[dev]"
+	@$(BIN)/python $(PIP) install --constraint constraints.txt --editable ".[dev]"
 	@touch $@
 
 demo: $(VENV)/.installed
@@ -43,7 +44,7 @@ lint: $(VENV)/.installed
 .venv-bench/.installed: $(SOURCES)
 	@test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
 	@echo "building labelsense for the benchmarks ..."
-	@.venv-bench/bin/python $(PIP) install --constraint constraints.txt .
+	@.venv-bench/bin/python $(PIP) install --constraint constraints.txt --editable .
 	@.venv-bench/bin/python $(PIP) install spams-bin || echo "spams-bin could not be installed: its columns will be empty"
 	@touch $@
 
