@@ -292,11 +292,11 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            (lambda X, Y: (X, Y * 0), "Y has no labels"),
+            (lambda X, Y: (X, Y * 0), "y has no labels"),
             (lambda X, Y: (X[:1], Y[:1]), "advise needs at least 10 rows.*Got 1"),
-            (lambda X, Y: (X[:-1], Y), "X and Y must have the same number of rows"),
-            (lambda X, Y: (X, Y * 2), "Y must be binary"),
-            (lambda X, Y: (X, Y[:, :1] + 1), "only one label"),
+            (lambda X, Y: (X[:-1], Y), "X and y must have the same number of rows"),
+            (lambda X, Y: (X, Y * 2), "y must be binary"),
+            (lambda X, Y: (X, Y[:, :1] >= 0), "only one label"),
         ],
     )
     def test_of_data(self, documents, change, message):

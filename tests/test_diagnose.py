@@ -94,7 +94,7 @@ def test_it_is_plain_data_and_fits_a_terminal():
     [
         (lambda X, Y: (X[:-1], Y, 5), "same number of rows"),
         (lambda X, Y: (X, Y, 0), "k must be at least 1"),
-        (lambda X, Y: (X, 2 * Y, 5), "Y must be binary"),
+        (lambda X, Y: (X, 2 * Y, 5), "y must be binary"),
         (lambda X, Y: (X, Y[:, :-1], 5), "one column per label"),
     ],
 )

@@ -8,7 +8,7 @@ gets the labels back. ``CompressedLabelClassifier`` puts them together.
 """
 
 from labelsense import data, metrics, theory
-from labelsense._labels import TopK
+from labelsense._version import __version__
 from labelsense.advisor import Advice, advise
 from labelsense.baselines import ECOCClassifier, OneVsAllClassifier, SECOCClassifier
 from labelsense.compress import (
@@ -19,9 +19,11 @@ from labelsense.compress import (
     WhitenedCompressor,
 )
 from labelsense.diagnose import Diagnosis
+from labelsense.errors import InputError, ModelFileError
 from labelsense.estimator import CompressedLabelClassifier
 from labelsense.features import LogTfidfTransformer
-from labelsense.model_file import ModelFileError, load_model
+from labelsense.labels import TopK
+from labelsense.model_file import load_model
 from labelsense.reconstruct import CorrelationDecoder, CoSaMPDecoder, FoBaDecoder, LassoDecoder, OMPDecoder
 from labelsense.regress import (
     CosineKernel,
@@ -31,8 +33,6 @@ from labelsense.regress import (
     RidgeLearner,
     SklearnLearner,
 )
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Advice",
@@ -47,6 +47,7 @@ __all__ = [
     "FoBaDecoder",
     "GaussianCompressor",
     "HadamardCompressor",
+    "InputError",
     "KernelRidgeLearner",
     "LassoDecoder",
     "LogTfidfTransformer",
@@ -60,6 +61,7 @@ __all__ = [
     "SklearnLearner",
     "TopK",
     "WhitenedCompressor",
+    "__version__",
     "advise",
     "data",
     "load_model",

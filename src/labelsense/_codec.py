@@ -17,7 +17,6 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfTransformer, TfidfVectorizer
 from sklearn.pipeline import Pipeline
 
-from labelsense._labels import Vocabulary
 from labelsense.baselines import ECOCClassifier, OneVsAllClassifier, SECOCClassifier
 from labelsense.compress import COMPRESSORS
 from labelsense.compress.base import STORED_BYTES, DenseOperator
@@ -26,6 +25,7 @@ from labelsense.compress.whitened import WhitenedOperator
 from labelsense.data.images import SURFHistogramTransformer
 from labelsense.estimator import CompressedLabelClassifier
 from labelsense.features import LogTfidfTransformer
+from labelsense.labels import Vocabulary
 from labelsense.reconstruct import DECODERS
 from labelsense.regress import KernelRidgeLearner, RidgeLearner, SklearnLearner
 from labelsense.regress.design import Design

@@ -1,5 +1,7 @@
 """Names for the shapes of data that go through the library, and the way from sparse to dense."""
 
+from __future__ import annotations
+
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -8,7 +10,9 @@ from numpy.typing import NDArray
 
 FloatArray: TypeAlias = NDArray[np.float32]
 IntArray: TypeAlias = NDArray[np.int64]
-CSR: TypeAlias = Any  # scipy.sparse.csr_array or csr_matrix; scipy has no types
+CSR: TypeAlias = sp.csr_array
+RandomState: TypeAlias = int | np.random.RandomState | None
+Label: TypeAlias = str | int | float | tuple[Any, ...]  # bool is an int; tuples hold labels
 
 
 def as_dense(M: Any) -> Any:

@@ -1,18 +1,28 @@
 """Every check of what a user passes in, and its message.
 
-A message gives the name, the rule, the value got and the remedy. Public methods call these before any work is done.
+A message gives the name, the rule, the value got and the remedy. Public methods call these before any work is done;
+what is behind them trusts what it is given.
 """
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_array
+from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import _num_samples, check_array
 
+from labelsense._blocks import row_blocks
 from labelsense._typing import CSR, FloatArray
+from labelsense.errors import InputError
+
+LARGEST = float(np.finfo(np.float32).max)
+ROUNDING = 0.01  # of a column's standard deviation, from which on rounding to float32 is worth a warning
+ROUNDED_NUMBERS = 2**22  # that are compared with their float32 at a time
 
 
 def check_count(value: Any, name: str, *, low: int = 1, high: int | None = None, remedy: str = "") -> int:
@@ -22,7 +32,7 @@ def check_count(value: Any, name: str, *, low: int = 1, high: int | None = None,
     value = int(value)
     if value < low or (high is not None and value > high):
         rule = f"at least {low}" if high is None else f"between {low} and {high}"
-        raise ValueError(f"{name} must be {rule}. Got {value}. {remedy}".rstrip())
+        raise InputError(f"{name} must be {rule}. Got {value}. {remedy}".rstrip())
     return value
 
 
@@ -33,7 +43,7 @@ def check_real(value: Any, name: str, *, low: float, high: float | None = None, 
     value = float(value)
     if not np.isfinite(value) or value < low or (high is not None and value > high):
         rule = f"at least {low}" if high is None else f"between {low} and {high}"
-        raise ValueError(f"{name} must be finite and {rule}. Got {value:g}. {remedy}".rstrip())
+        raise InputError(f"{name} must be finite and {rule}. Got {value:g}. {remedy}".rstrip())
     return value
 
 
@@ -41,30 +51,103 @@ def check_choice(value: Any, name: str, choices: dict[str, Any]) -> Any:
     """Return what the word ``value`` stands for."""
     if value not in choices:
         words = ", ".join(repr(word) for word in choices)
-        raise ValueError(f"{name} must be one of {words}, or an object of that kind. Got {value!r}.")
+        raise InputError(f"{name} must be one of {words}, or an object of that kind. Got {value!r}.")
     return choices[value]
 
 
+def check_places(M: Any, name: str) -> Any:
+    """Return a sparse matrix, refused if it has entries outside of it: compiled code would follow them."""
+    if M.format not in ("csr", "csc", "coo"):
+        M = M.tocoo()
+    if M.format == "coo":
+        numbers = list(zip(("row", "column"), (M.row, M.col), M.shape, strict=True))
+    else:
+        across, n, limit = ("column", *M.shape) if M.format == "csr" else ("row", *M.shape[::-1])
+        starts = M.indptr
+        fits = len(starts) == n + 1 and starts[0] == 0 and starts[-1] <= len(M.indices) == len(M.data)
+        if not fits or (starts[1:] < starts[:-1]).any():
+            raise InputError(f"{name} has an indptr that does not fit its shape and data. Build the matrix again.")
+        numbers = [(across, M.indices[: starts[-1]], limit)]
+    for what, found, limit in numbers:
+        if len(found) and (found.min() < 0 or found.max() >= limit):
+            wrong = found.min() if found.min() < 0 else found.max()
+            raise InputError(
+                f"{name} must have {what} numbers from 0 to {limit - 1}. Got {wrong}. Build the matrix again: its "
+                "arrays were changed, or made for another shape."
+            )
+    return M
+
+
+def check_representable(X: Any, estimator: str) -> None:
+    """Refuse features that are not finite in float32, in which they are learned from."""
+    values = X.data if sp.issparse(X) else X
+    low, high = values.min(initial=0), values.max(initial=0)  # NaN if one is
+    if low >= -LARGEST and high <= LARGEST:
+        return
+    try:
+        assert_all_finite(X, estimator_name=estimator, input_name="X")
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    raise InputError(
+        f"X must hold values of at most {LARGEST:.2g} in size, the largest float32. Got {max(high, -low):.3g}. "
+        "Scale the features, for instance by sklearn.preprocessing.MaxAbsScaler."
+    )
+
+
+def warn_of_rounding(X: Any) -> None:
+    """Warn of columns of a sparse float64 X whose differences vanish in float32.
+
+    Only columns without zeros can be such: a zero differs from a large number in any precision. Dense rows are centred
+    before they are rounded.
+    """
+    if not sp.issparse(X) or X.dtype != np.float64 or not X.shape[0]:
+        return
+    full = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]) >= X.shape[0])
+    for block in row_blocks(len(full), max(1, ROUNDED_NUMBERS // X.shape[0])):
+        values = X[:, full[block]].toarray()
+        lost = (values - values.astype(np.float32)).std(axis=0)
+        spread = (values - values[0]).std(axis=0)  # around one of the values: their mean may not be exact
+        worst = np.flatnonzero((lost > ROUNDING * spread) & (spread > 0))
+        if len(worst):
+            j = worst[0]
+            warnings.warn(
+                f"X loses what column {full[block][j]} says: its values are {values[0, j]:.3g} give or take "
+                f"{spread[j]:.2g}, and sparse features are kept in float32. Subtract the column's mean and scale it, "
+                "or pass X dense.",
+                UserWarning,
+                stacklevel=4,
+            )
+            return
+
+
 def check_indicator(Y: Any, name: str = "Y") -> CSR:
-    """Return a label matrix as a canonical float32 CSR array; finite, no negative entries, at least two columns."""
-    if not sp.issparse(Y):
-        Y = check_array(
-            Y, accept_sparse=False, dtype="numeric", ensure_min_samples=0, ensure_min_features=0, input_name=name
-        )
-        Y = sp.csr_array(Y)
+    """Return a label matrix as a canonical float32 CSR array of its own; finite, no negative entries."""
+    if sp.issparse(Y):
+        Y = check_places(Y, name)
+    else:
+        Y = _check_numbers(Y, name)
     if not np.issubdtype(Y.dtype, np.number) and Y.dtype != bool:
         raise TypeError(f"{name} must hold numbers (1 where a row has a label). Got dtype {Y.dtype}.")
     Y = sp.csr_array(Y, dtype=np.float32, copy=True)
     Y.sum_duplicates()
     Y.eliminate_zeros()
     if not np.isfinite(Y.data).all():
-        raise ValueError(f"{name} contains NaN or infinity. Labels are 1 where a row has them and 0 elsewhere.")
+        raise InputError(f"{name} contains NaN or infinity. Labels are 1 where a row has them and 0 elsewhere.")
     if Y.nnz and Y.data.min() < 0:
-        raise ValueError(
+        raise InputError(
             f"Negative values in data: {name} must be 1 where a row has a label and 0 elsewhere. "
             f"Got {Y.data.min():g}. If -1 stands for 'no', pass {name} > 0."
         )
     return Y
+
+
+def _check_numbers(Y: Any, name: str) -> Any:
+    try:
+        return check_array(
+            Y, accept_sparse=True, dtype="numeric", ensure_min_samples=0, ensure_min_features=0, input_name=name
+        )
+    except ValueError as error:
+        raise InputError(str(error)) from None
 
 
 def check_binary(Y: Any, name: str = "Y") -> CSR:
@@ -72,33 +155,34 @@ def check_binary(Y: Any, name: str = "Y") -> CSR:
     Y = check_indicator(Y, name)
     if Y.nnz and not (Y.data == 1).all():
         odd = Y.data[Y.data != 1][0]
-        raise ValueError(
-            f"{name} must be binary: 1 where a row has a label, 0 elsewhere. Got {odd:g}. Pass {name} > 0."
+        raise InputError(
+            f"{name} must be binary: 1 where a row has a label, 0 elsewhere. Got {odd:g}. Pass {name} > 0, or one list "
+            "of labels per row."
         )
     return Y
 
 
-def check_some_labels(Y: CSR, name: str = "Y") -> None:
+def check_some_labels(Y: CSR, name: str = "y") -> None:
     """Refuse a training label matrix with nothing to learn."""
     n, d = Y.shape
     if n == 0:
-        raise ValueError(f"{name} has no rows: Found array with 0 sample(s) while a minimum of 1 is required.")
+        raise InputError(f"{name} has no rows: Found array with 0 sample(s) while a minimum of 1 is required.")
     if d == 0 or Y.nnz == 0:
-        raise ValueError(f"{name} has no labels: every row is empty. At least one row must have a label.")
+        raise InputError(f"{name} has no labels: every row is empty. At least one row must have a label.")
     if d == 1:
-        raise ValueError(
+        raise InputError(
             f"{name} has only one label (one class); at least two are needed. "
             "For a single yes/no label use a binary classifier."
         )
 
 
-def check_same_length(X: Any, Y: Any) -> None:
+def check_same_length(X: Any, Y: Any, names: tuple[str, str] = ("X", "y")) -> None:
     """Refuse X and Y with different numbers of rows."""
-    n, other = X.shape[0], Y.shape[0]
+    n, other = _num_samples(X), _num_samples(Y)
     if n != other:
-        raise ValueError(
-            f"X and Y must have the same number of rows (inconsistent numbers of samples). Got {n} rows of X and "
-            f"{other} of Y."
+        raise InputError(
+            f"{names[0]} and {names[1]} must have the same number of rows (inconsistent numbers of samples). Got {n} "
+            f"rows of {names[0]} and {other} of {names[1]}."
         )
 
 
@@ -106,19 +190,63 @@ def check_measurements(H: Any, n_measurements: int) -> FloatArray:
     """Return compressed labels as a C-contiguous float32 array (n, m)."""
     H = check_array(H, dtype=np.float32, order="C", ensure_min_samples=0, input_name="H")
     if H.shape[1] != n_measurements:
-        raise ValueError(f"H must have one column per measurement, {n_measurements}. Got {H.shape[1]} columns.")
+        raise InputError(f"H must have one column per measurement, {n_measurements}. Got {H.shape[1]} columns.")
     return np.ascontiguousarray(H)
+
+
+def as_list(values: Any) -> list[Any]:
+    """Return a sequence as a list of Python's own objects: of arrays, and of columns of pandas, polars or pyarrow."""
+    for method in ("to_pylist", "to_list", "tolist"):
+        if hasattr(values, method):
+            return getattr(values, method)()
+    return values if isinstance(values, list) else list(values)
+
+
+def is_matrix(values: Any) -> bool:
+    """Tell whether this has rows and columns: an array (n, p), a sparse matrix or a data frame."""
+    return len(_shape(values)) == 2
+
+
+def is_missing(value: Any) -> bool:
+    """Tell whether this stands for no value: None, NaN or pandas.NA."""
+    return value is None or (isinstance(value, float) and value != value) or type(value).__name__ == "NAType"
+
+
+def holds_texts(X: Any) -> bool:
+    """Tell whether X is a column of texts: a list, an array (n,), or a column of a data frame."""
+    if isinstance(X, (str, bytes, dict)) or not isinstance(X, Iterable) or len(_shape(X)) != 1:
+        return False
+    numbers = getattr(getattr(X, "dtype", None), "kind", "O") in "biufc"
+    return not numbers and isinstance(next((x for x in as_list(X) if not is_missing(x)), None), str)
 
 
 def check_not_text(X: Any) -> None:
     """Refuse texts where features are expected."""
-    if isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], str):
+    if holds_texts(X):
         raise TypeError(
-            "X holds texts where features are expected. CompressedLabelClassifier(features='words') learns from texts."
+            "X holds texts where features are expected. Pass features='words' to the classifier to learn from texts."
         )
 
 
-def check_texts(X: Any) -> None:
-    """Refuse anything but texts where texts are expected."""
-    if hasattr(X, "dtype") and X.dtype.kind not in "OUT":
-        raise TypeError(f"X must hold texts, as in training. Got an array of {X.dtype}.")
+def check_texts(X: Any) -> list[str]:
+    """Return texts as a list; refuse anything else."""
+    if isinstance(X, str) or not isinstance(X, Iterable):
+        raise TypeError(f"X must hold texts, one per row. Got {type(X).__name__}. Pass a list, even for one text.")
+    if len(_shape(X)) != 1:
+        raise TypeError(
+            f"X must hold texts, one per row. Got {type(X).__name__} of shape {_shape(X)}. Pass the column of texts, "
+            "such as X['text']."
+        )
+    texts = as_list(X)
+    for i, text in enumerate(texts):
+        if is_missing(text):
+            raise InputError(
+                f"X must hold texts. Got {text!r} in row {i}. Leave the row out, or pass '' where there is no text."
+            )
+        if not isinstance(text, str):
+            raise TypeError(f"X must hold texts. Got {text!r} of type {type(text).__name__} in row {i}.")
+    return texts
+
+
+def _shape(values: Any) -> Any:
+    return getattr(values, "shape", (0,))  # lists have none

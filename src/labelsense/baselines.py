@@ -9,16 +9,18 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
 from labelsense._blocks import row_blocks
 from labelsense._progress import say, showing
-from labelsense._typing import CSR, FloatArray
+from labelsense._typing import CSR, FloatArray, RandomState
 from labelsense._validation import check_choice, check_count
 from labelsense.compress import BernoulliCompressor, HadamardOperator, Operator
 from labelsense.compress.hadamard import hadamard_order
-from labelsense.estimator import LabelPredictor, make_learner
+from labelsense.errors import InputError
+from labelsense.predictor import LabelPredictor, learn, predict_measurements
 from labelsense.regress import Learner
 
 SCORE_NUMBERS = 2**24  # scores that exist at a time
@@ -36,6 +38,8 @@ class OneVsAllClassifier(LabelPredictor):
         How to learn the regressions.
     n_nonzero : int
         How many of the best scores of each row ``predict_scores`` keeps.
+    features : transformer or {"words", "hashing", "counts", "images"}, optional
+        What makes features of X first, as in :class:`~labelsense.CompressedLabelClassifier`.
     n_jobs : int, optional
         Copies of a single-target regressor fitted at a time.
     verbose : int
@@ -51,25 +55,33 @@ class OneVsAllClassifier(LabelPredictor):
     """
 
     def __init__(
-        self, learner: Any = "ridge", *, n_nonzero: int = 10, n_jobs: int | None = None, verbose: int = 0
+        self,
+        learner: Learner | BaseEstimator | str = "ridge",
+        *,
+        n_nonzero: int = 10,
+        features: BaseEstimator | str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.learner = learner
         self.n_nonzero = n_nonzero
+        self.features = features
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, Y: Any) -> OneVsAllClassifier:
-        """Learn from X (n, p) and Y: an indicator matrix (n, d), sparse or dense, or one list of labels per row."""
+    def fit(self, X: Any, y: Any) -> OneVsAllClassifier:
+        """Learn from X (n, p) and y: an indicator matrix (n, d), sparse or dense, or one list of labels per row."""
         check_count(self.n_nonzero, "n_nonzero")
-        X, Y = self._check_training(X, Y)
-        self.learner_ = make_learner(self.learner, self.n_jobs).fit(X, Y)
+        learner = self._make_learner()
+        X, Y, self.vocabulary_ = self._check_training(X, y)
+        self.learner_ = learn(learner, "fit", X, Y)
         return self
 
     def _scores(self, X: Any, at_least: int) -> CSR:
         d = self.vocabulary_.n_labels
         keep = min(max(self.n_nonzero, at_least), d)
         parts = [
-            _best_of_dense(self.learner_.predict(X[block]), keep)
+            _best_of_dense(predict_measurements(self.learner_, X[block]), keep)
             for block in row_blocks(X.shape[0], max(1, SCORE_NUMBERS // d))
         ]
         return sp.vstack(parts, format="csr")
@@ -82,10 +94,8 @@ class OutputCodeClassifier(LabelPredictor):
     kept in parts of a few subproblems, each with its learner, so that the targets (n, m) never exist at once.
     """
 
-    learner: Any
     n_nonzero: int
-    random_state: Any
-    n_jobs: int | None
+    random_state: RandomState
 
     @abstractmethod
     def _make_code(self, n_labels: int, size: int, random_state: np.random.RandomState) -> Iterator[Operator]:
@@ -95,17 +105,17 @@ class OutputCodeClassifier(LabelPredictor):
     def _votes(self, differences: FloatArray) -> FloatArray:
         """Return what to average, given the predicted differences between the halves."""
 
-    def fit(self, X: Any, Y: Any) -> OutputCodeClassifier:
-        """Learn from X (n, p) and Y: an indicator matrix (n, d), sparse or dense, or one list of labels per row."""
+    def fit(self, X: Any, y: Any) -> OutputCodeClassifier:
+        """Learn from X (n, p) and y: an indicator matrix (n, d), sparse or dense, or one list of labels per row."""
         check_count(self.n_nonzero, "n_nonzero")
-        X, Y = self._check_training(X, Y)
+        X, Y, self.vocabulary_ = self._check_training(X, y)
         n, d = Y.shape
         self.labels_per_row_ = float(Y.sum()) / n
         code = self._make_code(d, max(1, TARGET_NUMBERS // n), check_random_state(self.random_state))
         parts: list[tuple[Operator, Learner]] = []
         with showing(self.verbose):
             for part in code:
-                parts.append((part, make_learner(self.learner, self.n_jobs).fit(X, part.compress(Y))))
+                parts.append((part, learn(self._make_learner(), "fit", X, part.compress(Y))))
                 say("learned %d subproblems", part.n_measurements)
         self.parts_ = parts
         self.n_subproblems_ = sum(part.n_measurements for part, _ in parts)
@@ -122,7 +132,7 @@ class OutputCodeClassifier(LabelPredictor):
         total = np.zeros((X.shape[0], self.vocabulary_.n_labels), np.float32)
         for part, learner in self.parts_:
             scale = np.float32(math.sqrt(part.n_measurements))
-            differences = np.asarray(learner.predict(X), np.float32).reshape(X.shape[0], -1) * scale
+            differences = predict_measurements(learner, X) * scale
             total += part.correlate(self._votes(differences)) * (scale / self.n_subproblems_)
         return total
 
@@ -148,6 +158,8 @@ class ECOCClassifier(OutputCodeClassifier):
         "hamming" counts the subproblems on the wrong side, whatever the margin: the classical decoding.
     n_nonzero : int
         How many of the best scores of each row ``predict_scores`` keeps.
+    features : transformer or {"words", "hashing", "counts", "images"}, optional
+        What makes features of X first, as in :class:`~labelsense.CompressedLabelClassifier`.
     random_state : int, RandomState or None
         Seed of the code.
     n_jobs : int, optional
@@ -172,12 +184,13 @@ class ECOCClassifier(OutputCodeClassifier):
 
     def __init__(
         self,
-        learner: Any = "ridge",
+        learner: Learner | BaseEstimator | str = "ridge",
         *,
         n_subproblems: int | str = "auto",
         loss: str = "squared",
         n_nonzero: int = 10,
-        random_state: Any = None,
+        features: BaseEstimator | str | None = None,
+        random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -185,6 +198,7 @@ class ECOCClassifier(OutputCodeClassifier):
         self.n_subproblems = n_subproblems
         self.loss = loss
         self.n_nonzero = n_nonzero
+        self.features = features
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -217,6 +231,8 @@ class SECOCClassifier(OutputCodeClassifier):
         How many rows of the Hadamard matrix, chosen at random. "auto" is all of them.
     n_nonzero : int
         How many of the best scores of each row ``predict_scores`` keeps.
+    features : transformer or {"words", "hashing", "counts", "images"}, optional
+        What makes features of X first, as in :class:`~labelsense.CompressedLabelClassifier`.
     random_state : int, RandomState or None
         Seed of the choice of rows.
     n_jobs : int, optional
@@ -240,17 +256,19 @@ class SECOCClassifier(OutputCodeClassifier):
 
     def __init__(
         self,
-        learner: Any = "ridge",
+        learner: Learner | BaseEstimator | str = "ridge",
         *,
         n_subproblems: int | str = "auto",
         n_nonzero: int = 10,
-        random_state: Any = None,
+        features: BaseEstimator | str | None = None,
+        random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.learner = learner
         self.n_subproblems = n_subproblems
         self.n_nonzero = n_nonzero
+        self.features = features
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -279,13 +297,13 @@ def _count_subproblems(value: int | str, auto: int, high: int | None) -> int:
     if value == "auto":
         return auto
     if isinstance(value, str):
-        raise ValueError(f"n_subproblems must be an integer or 'auto'. Got {value!r}.")
+        raise InputError(f"n_subproblems must be an integer or 'auto'. Got {value!r}.")
     return check_count(
         value, "n_subproblems", high=high, remedy="The Hadamard matrix has no more rows." if high else ""
     )
 
 
-def _best_of_dense(scores: Any, keep: int) -> CSR:
+def _best_of_dense(scores: FloatArray, keep: int) -> CSR:
     """Return the ``keep`` largest scores of each row as CSR, ties to the lowest column."""
     n, d = scores.shape
     # Only a label that reaches the keep-th largest value can be among the best; among equals the lowest columns are.

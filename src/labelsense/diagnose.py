@@ -7,11 +7,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from labelsense._typing import CSR, FloatArray
 from labelsense.compress.base import DenseOperator, Operator
 from labelsense.compress.hadamard import HadamardOperator
-from labelsense.metrics import precision_at_k, squared_error
+from labelsense.labels import top_k
+from labelsense.metrics import ranking_figures, sparsity_error, squared_error
 from labelsense.reconstruct import Decoder
 
 WIDTH = 79
@@ -107,13 +109,11 @@ def diagnose(operator: Operator, decoder: Decoder, H: FloatArray, Y: CSR, k: int
     More measurements get the decoding loss, and of the regression loss as much as the second half of the measurements
     has gained: it shows what the next ones may still gain. A better learner gets the rest. The largest part decides.
     """
-    from labelsense.theory import sparsity_error  # which imports the estimator, which imports this file
-
     state = decoder.prepare(operator)
     size = decoder.support_size(state)
     scores = decoder.decode(state, H)
     perfect = decoder.decode(state, operator.compress(Y))
-    precision, reachable = precision_at_k(Y, scores, k), precision_at_k(Y, perfect, k)
+    precision, reachable = _precision(Y, scores, k), _precision(Y, perfect, k)
     labels = np.diff(Y.indptr)
     best, supported = (float(np.minimum(labels, most).mean() / k) for most in (k, min(k, size)))
     half = _half_precision(operator, decoder, H, Y, k, size)
@@ -166,8 +166,12 @@ def _half_precision(operator: Operator, decoder: Decoder, H: FloatArray, Y: CSR,
     else:
         smaller = DenseOperator(scale * operator.columns(np.arange(operator.n_labels))[some].T)
     state = decoder.prepare(smaller)
-    part = np.ascontiguousarray(scale * H[:, some])
-    return precision_at_k(Y, decoder.path(state, part, [min(size, len(some))])[0], k)
+    smaller_support = clone(decoder).set_params(n_nonzero=min(size, len(some)))
+    return _precision(Y, smaller_support.decode(state, np.ascontiguousarray(scale * H[:, some])), k)
+
+
+def _precision(Y: CSR, scores: CSR, k: int) -> float:
+    return ranking_figures(Y, top_k(scores, k), [k])[f"P@{k}"]
 
 
 def _sparsity(decoder: Decoder, size: int) -> int:

@@ -2,135 +2,37 @@
 
 from __future__ import annotations
 
-import os
+import copy
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter
 
 from labelsense._blocks import map_rows, row_blocks
-from labelsense._labels import TopK, Vocabulary, top_k
 from labelsense._progress import report, say, showing
-from labelsense._typing import CSR, FloatArray
-from labelsense._validation import (
-    check_binary,
-    check_choice,
-    check_count,
-    check_not_text,
-    check_same_length,
-    check_some_labels,
-    check_texts,
-)
-from labelsense.compress import COMPRESSORS, Compressor
+from labelsense._typing import CSR, FloatArray, IntArray, RandomState
+from labelsense._validation import check_choice, check_count, check_same_length
+from labelsense.compress import COMPRESSORS, Compressor, Operator
 from labelsense.diagnose import Diagnosis, diagnose
-from labelsense.features import is_vectoriser, make_features
-from labelsense.metrics import ndcg_at_k, precision_at_k, recall_at_k
+from labelsense.errors import InputError
+from labelsense.predictor import LabelPredictor, changing, learn, predict_measurements
 from labelsense.reconstruct import DECODERS, Decoder
-from labelsense.regress import LEARNERS, Learner, RidgeLearner, SklearnLearner
+from labelsense.regress import Learner, RidgeLearner
 
 MEASURE_ROWS = 4096  # rows of X that are predicted at a time
 DECODE_NUMBERS = 2**24  # rows times columns of A that a decoder thread handles between two looks at Ctrl-C
-THRESHOLD = 0.5
 
 
-class LabelPredictor(BaseEstimator, ABC):
-    """What every model offers once it can score labels. Base of the classifier and of the baselines."""
+class Parts(NamedTuple):
+    """What a prediction uses, all of one time: an update on another thread makes others, and changes none of these."""
 
-    verbose: int
-    features_: Any = None  # what makes features of X, in a model that takes something else
-
-    @abstractmethod
-    def _scores(self, X: Any, at_least: int) -> CSR:
-        """Return sparse scores of validated rows, for at least so many labels each where the model can."""
-
-    def predict_scores(self, X: Any) -> CSR:
-        """Return the sparse estimate of E[y given x] for each row of X, as CSR (n, d)."""
-        return self._scores(self._check_features(X), 1)
-
-    def predict_topk(self, X: Any, k: int = 5) -> TopK:
-        """Return the k best labels of each row and their scores, best first, ties to the lowest column."""
-        X = self._check_features(X)
-        labels, scores = top_k(self._scores(X, check_count(k, "k")), k)
-        return TopK(self.vocabulary_.decode_columns(labels), scores)
-
-    def predict(self, X: Any) -> Any:
-        """Return the labels whose score is at least one half: CSR, or lists if fitted on label lists."""
-        scores = self.predict_scores(X)
-        chosen = sp.csr_array((scores.data >= THRESHOLD, scores.indices, scores.indptr), shape=scores.shape)
-        chosen.eliminate_zeros()
-        return chosen.astype(np.int64) if self.vocabulary_.names is None else self.vocabulary_.lists(chosen)
-
-    def score(self, X: Any, y: Any) -> float:
-        """Return nDCG at 5. Labels that were not in the training data count as not found."""
-        return self.evaluate(X, y, [5])["nDCG@5"]
-
-    def evaluate(self, X: Any, y: Any, ks: Sequence[int] = (1, 3, 5)) -> dict[str, float]:
-        """Return precision, recall and nDCG at each k, from 0 to 1: ``{"P@1": ..., "recall@1": ..., "nDCG@1": ...}``.
-
-        Labels that were not in the training data count as not found.
-        """
-        X = self._check_features(X)
-        truth, extra = self.vocabulary_.read_counting_unknown(y)
-        check_same_length(X, truth)
-        top = top_k(self._scores(X, max(ks)), max(ks))
-        figures: dict[str, float] = {}
-        for k in ks:
-            figures[f"P@{k}"] = precision_at_k(truth, top, k)
-            figures[f"recall@{k}"] = recall_at_k(truth, top, k, unseen=extra)
-            figures[f"nDCG@{k}"] = ndcg_at_k(truth, top, k, unseen=extra)
-        return figures
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file, which :func:`labelsense.load_model` reads. No pickle is involved."""
-        from labelsense.model_file import save_model  # which knows all classes, this one too
-
-        check_is_fitted(self)
-        save_model(self, path)
-
-    def _check_training(self, X: Any, Y: Any) -> tuple[Any, CSR]:
-        """Return X and the indicator matrix of Y, and remember their shapes and labels."""
-        if Y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        check_not_text(X)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
-        self.vocabulary_, Y = Vocabulary.learn(Y)
-        check_same_length(X, Y)
-        check_some_labels(Y)
-        return X, Y
-
-    @property
-    def takes_text(self) -> bool:
-        """Whether X holds texts."""
-        return is_vectoriser(self.features_)
-
-    def _check_features(self, X: Any) -> Any:
-        check_is_fitted(self)
-        if self.takes_text:
-            check_texts(X)
-        elif self.features_ is None or hasattr(self.features_, "n_features_in_"):
-            check_not_text(X)
-        if self.features_ is not None:
-            X = self.features_.transform(X)
-        return validate_data(self, X, accept_sparse="csr", reset=False, dtype=[np.float64, np.float32])
-
-    @property
-    def labels_(self) -> list[Any]:
-        """The labels, in column order."""
-        check_is_fitted(self)
-        return list(range(self.vocabulary_.n_labels)) if self.vocabulary_.names is None else self.vocabulary_.names
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        return tags
+    learner: Learner
+    operator: Operator
+    state: Any
 
 
 class CompressedLabelClassifier(LabelPredictor):
@@ -163,8 +65,10 @@ class CompressedLabelClassifier(LabelPredictor):
     ----------
     compressor_, learner_, decoder_, features_
         The fitted parts. ``compressor_.operator_`` is A.
-    labels_ : list
+    labels_, classes_ : list, array
         The labels in column order.
+    label_counts_ : array (d,)
+        How many of the rows learned from have each label.
 
     References
     ----------
@@ -183,11 +87,11 @@ class CompressedLabelClassifier(LabelPredictor):
     def __init__(
         self,
         compressor: Compressor | str = "hadamard",
-        learner: Any = "ridge",
+        learner: Learner | BaseEstimator | str = "ridge",
         decoder: Decoder | str = "omp",
         *,
-        features: Any = None,
-        random_state: Any = None,
+        features: BaseEstimator | str | None = None,
+        random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -199,141 +103,172 @@ class CompressedLabelClassifier(LabelPredictor):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, Y: Any) -> CompressedLabelClassifier:
-        """Learn from X (n, p) and Y: an indicator matrix (n, d), sparse or dense, or one list of labels per row."""
-        X, Y = self._check_training(self._learn_features(X, Y), Y)
-        start = time.perf_counter()
-        self.compressor_ = self._make_compressor().fit(Y)
-        self.decoder_ = self._make_decoder()
-        self.decoder_.support_size(self._decoder_state())  # refuse a support that does not fit before any work
-        with showing(self.verbose):
-            Z = self.compressor_.operator_.compress(Y)
-            say("compressed %d labels to %d measurements in %.1f s", Y.shape[1], Z.shape[1], _since(start))
-            start = time.perf_counter()
-            self.learner_ = self._make_learner().fit(X, Z)
-            say("learned %d regressions on %d rows in %.1f s", Z.shape[1], len(Z), _since(start))
+    _words = LabelPredictor._words | {"compressor": COMPRESSORS, "decoder": DECODERS}
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CompressedLabelClassifier:
+        """Learn from X (n, p) and y.
+
+        Parameters
+        ----------
+        X : array, CSR or data frame (n, p), or what ``features`` takes
+            The rows.
+        y : CSR, array or data frame (n, d) of 0 and 1, or one list of labels per row
+            Labels are strings, numbers, or tuples of these. The columns of a data frame are labels.
+        sample_weight : array (n,), optional
+            How much each row counts, in the regressions and in the frequencies of the labels. The learner must take
+            weights.
+        """
+        self._learn(self._make_learner(), "fit", X, y, sample_weight)
+        self._current()  # predictions find it made
         return self
 
-    def partial_fit(self, X: Any, Y: Any) -> CompressedLabelClassifier:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> CompressedLabelClassifier:
         """Learn from more rows, exactly: the model equals one fit on all rows seen, labels in the same columns.
 
         New labels get the next columns; there are as many as ``compressor_.operator_.capacity`` says. The learner has
-        to be one that can (:class:`~labelsense.RidgeLearner` with a number for alpha).
+        to be one that can (:class:`~labelsense.RidgeLearner` with a number for alpha). A prediction on another thread
+        is by the model before the update, or by the one after.
         """
-        vocabulary = None
         if "learner_" not in vars(self):
-            X, Y = self._check_training(self._learn_features(X, Y), Y)
-            self.compressor_ = self._make_compressor().fit(Y)
-            self.decoder_ = self._make_decoder()
-            self.decoder_.support_size(self._decoder_state())
-            learner, operator = self._updatable(self._make_learner()), self.compressor_.operator_
-        else:
-            X = self._check_features(X)
-            learner = self._updatable(self.learner_)
-            vocabulary, Y = self.vocabulary_.extend(Y)
+            return self._learn(_updatable(self._make_learner()), "partial_fit", X, y, sample_weight)
+        X = self._check_features(X)
+        with changing:
+            vocabulary, Y = self.vocabulary_.extend(y)
             check_same_length(X, Y)
             operator = self.compressor_.operator_.for_labels(vocabulary.n_labels)
-        self.learner_ = learner.partial_fit(X, operator.compress(Y))
-        if vocabulary is not None:  # nothing changes before the learner has taken the rows
-            self.compressor_.operator_, self.vocabulary_, self._state = operator, vocabulary, None
+            learner = learn(self._copy_learner(), "partial_fit", X, operator.compress(Y), sample_weight)
+            if self.label_counts_ is not None:
+                known = np.pad(self.label_counts_, (0, vocabulary.n_labels - len(self.label_counts_)))
+                self.label_counts_ = known + _count(Y)
+            self.compressor_.operator_, self.vocabulary_ = operator, vocabulary
+            self.learner_, self._state = learner, None
         return self
 
-    def forget(self, X: Any, Y: Any) -> CompressedLabelClassifier:
-        """Take back what was learned from rows: the exact inverse of ``partial_fit`` on them."""
+    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> CompressedLabelClassifier:
+        """Take back what was learned from rows: the exact inverse of ``partial_fit`` on them.
+
+        Rows that cannot have been learned, because too few had their labels, are refused.
+        """
         X = self._check_features(X)
-        learner = self._updatable(self.learner_)
-        Y = self.vocabulary_.read(Y)
-        check_same_length(X, Y)
-        learner.forget(X, self.compressor_.operator_.compress(Y))
+        with changing:
+            Y = self.vocabulary_.read(y)
+            check_same_length(X, Y)
+            counts = self._counts_without(Y)
+            Z = self.compressor_.operator_.compress(Y)
+            self.learner_ = learn(self._copy_learner(), "forget", X, Z, sample_weight)
+            self.label_counts_, self._state = counts, None
         return self
-
-    @staticmethod
-    def _updatable(learner: Learner) -> RidgeLearner:
-        if not isinstance(learner, RidgeLearner):
-            raise TypeError(f"{type(learner).__name__} cannot be updated. Use RidgeLearner with a number for alpha.")
-        return learner
 
     def measure(self, X: Any) -> FloatArray:
         """Return the predicted measurements H(x) of each row, (n, m)."""
-        return self._measure(self._check_features(X))
+        return predict_measurements(self._current().learner, self._check_features(X))
 
-    def _learn_features(self, X: Any, Y: Any) -> Any:
-        """Return X as the features that this model learns from."""
-        if self.features is None:
-            self.features_ = None
-            return X
-        self.features_ = make_features(self.features)
-        return self.features_.fit_transform(X, Y)
-
-    def diagnose(self, X: Any, Y: Any, k: int = 5) -> Diagnosis:
+    def diagnose(self, X: Any, y: Any, k: int = 5) -> Diagnosis:
         """Tell where precision is lost on rows that were not learned from, and which part to spend on.
 
         Labels that were not in the training data are left out.
         """
-        X = self._check_features(X)
-        Y, _ = self.vocabulary_.read_counting_unknown(Y)
-        check_same_length(X, Y)
         check_count(k, "k")
-        return diagnose(self.compressor_.operator_, self.decoder_, self._measure(X), check_binary(Y), k)
+        X, Y, _ = self._check_test(X, y)
+        parts = self._current()
+        return diagnose(parts.operator, self.decoder_, predict_measurements(parts.learner, X), Y, k)
+
+    def _learn(self, learner: Learner, step: str, X: Any, y: Any, sample_weight: Any) -> CompressedLabelClassifier:
+        """Learn from the first rows, by a step of the learner: "fit" or "partial_fit"."""
+        if sample_weight is not None and not has_fit_parameter(learner, "sample_weight"):
+            raise TypeError(f"{type(learner).__name__} does not take sample_weight. Use RidgeLearner, which does.")
+        X, Y, vocabulary = self._check_training(X, y)
+        weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        start = time.perf_counter()
+        compressor, decoder = self._make_compressor(Y, weights), self._make_decoder()
+        decoder.support_size(compressor.operator_)  # refuse a support that does not fit before any work
+        with showing(self.verbose):
+            Z = compressor.operator_.compress(Y)
+            say("compressed %d labels to %d measurements in %.1f s", Y.shape[1], Z.shape[1], _since(start))
+            start = time.perf_counter()
+            learner = learn(learner, step, X, Z, weights)
+            say("learned %d regressions on %d rows in %.1f s", Z.shape[1], len(Z), _since(start))
+        with changing:
+            self.compressor_, self.decoder_, self.learner_ = compressor, decoder, learner
+            self.vocabulary_, self.label_counts_, self._state = vocabulary, _count(Y), None
+        return self
 
     def _scores(self, X: Any, at_least: int) -> CSR:
-        state = self._decoder_state()
-        largest = min(state.n_measurements, state.n_labels)
-        size = max(self.decoder_.support_size(state), min(at_least, largest))
-        rows = max(1, min(256, DECODE_NUMBERS // state.n_labels))
-        parts = []
+        parts = self._current()
+        rows = max(1, min(256, DECODE_NUMBERS // parts.operator.n_labels))
+        found = []
         for block in row_blocks(X.shape[0], MEASURE_ROWS):
-            H = self._measure(X[block])
+            H = predict_measurements(parts.learner, X[block])
 
             def decode(rows: slice, H: FloatArray = H) -> CSR:
-                return self.decoder_.path(state, H[rows], [size])[0]
+                return self.decoder_.decode(parts.state, H[rows])
 
             with showing(self.verbose):
                 report("decoding", block.start / X.shape[0])
-            parts += map_rows(decode, len(H), rows, self.n_jobs)
-        return sp.vstack(parts, format="csr")
+            found += map_rows(decode, len(H), rows, self.n_jobs)
+        return sp.vstack(found, format="csr")
 
-    def _measure(self, X: Any) -> FloatArray:
-        H = np.asarray(self.learner_.predict(X), dtype=np.float32)
-        return np.ascontiguousarray(H.reshape(len(H), -1))
+    def _current(self) -> Parts:
+        """Return what to predict with, made once per process and again after an update."""
+        check_is_fitted(self)
+        parts = self._state
+        if parts is None:
+            with changing:
+                _ = getattr(self.learner_, "coef_", None)  # solved for the rows of all updates, once
+                operator = self.compressor_.operator_
+                self._state = parts = Parts(self.learner_, operator, self.decoder_.prepare(operator))
+        return parts
 
-    def _decoder_state(self) -> Any:
-        """Return what the decoder made of A, made once per process."""
-        if self._state is None:
-            self._state = self.decoder_.prepare(self.compressor_.operator_)
-        return self._state
-
-    _state: Any = None
+    label_counts_: IntArray | None = None  # a model file of before has none
+    _state: Parts | None = None
 
     def __getstate__(self) -> Any:
         return {name: value for name, value in super().__getstate__().items() if name != "_state"}
 
-    def _make_compressor(self) -> Compressor:
+    def _copy_learner(self) -> RidgeLearner:
+        """Return a learner that can be updated without a change to the weights of the one in use."""
+        return copy.copy(_updatable(self.learner_))
+
+    def _counts_without(self, Y: CSR) -> IntArray | None:
+        """Return the counts of labels without these rows; refuse rows that cannot have been learned."""
+        if self.label_counts_ is None:
+            return None
+        counts = self.label_counts_ - _count(Y)
+        if counts.min() < 0:
+            j = int(counts.argmin())
+            raise InputError(
+                f"y has the label {self.labels_[j]!r} in {self.label_counts_[j] - counts[j]} rows, and "
+                f"{self.label_counts_[j]} of the rows learned have it. Only rows that were learned can be forgotten."
+            )
+        return counts
+
+    def _make_compressor(self, Y: CSR, weights: Any) -> Compressor:
         if isinstance(self.compressor, Compressor):
             compressor = clone(self.compressor)
         else:
             compressor = check_choice(self.compressor, "compressor", COMPRESSORS)()
-        self._state = None
         if compressor.random_state is None:
             compressor.random_state = check_random_state(self.random_state).randint(2**31)
-        return compressor
+        if weights is None:
+            return compressor.fit_frequencies(Y.shape[1], Y.nnz / Y.shape[0], Y.sum(axis=0) / Y.shape[0])
+        weights = weights / weights.sum()
+        return compressor.fit_frequencies(Y.shape[1], float(weights @ np.diff(Y.indptr)), weights @ Y)
 
     def _make_decoder(self) -> Decoder:
         if isinstance(self.decoder, Decoder):
             return clone(self.decoder)
         return check_choice(self.decoder, "decoder", DECODERS)()
 
-    def _make_learner(self) -> Learner:
-        return make_learner(self.learner, self.n_jobs)
+
+def _updatable(learner: Learner) -> RidgeLearner:
+    if not isinstance(learner, RidgeLearner):
+        raise TypeError(f"{type(learner).__name__} cannot be updated. Use RidgeLearner with a number for alpha.")
+    return learner
 
 
-def make_learner(learner: Any, n_jobs: int | None) -> Learner:
-    """Return a fresh learner for a learner, a scikit-learn regressor or a word."""
-    if isinstance(learner, Learner):
-        return clone(learner)
-    if isinstance(learner, BaseEstimator):
-        return SklearnLearner(clone(learner), n_jobs=n_jobs)
-    return check_choice(learner, "learner", LEARNERS)()
+def _count(Y: CSR) -> IntArray:
+    """Return how many rows have each label."""
+    return np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.int64)
 
 
 def _since(start: float) -> float:

@@ -20,26 +20,13 @@ from safetensors.numpy import save_file
 
 from labelsense._codec import Decoder, Encoder
 from labelsense._files import replacing
-from labelsense.estimator import LabelPredictor
+from labelsense.errors import ModelFileError
+from labelsense.predictor import LabelPredictor
 from labelsense.regress import SklearnLearner
 
 FORMAT = 1
 MIGRATIONS: dict[int, Callable[[Any], Any]] = {}  # version -> the tree of that version as one of the next
 KINDS = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"}
-
-
-class ModelFileError(ValueError):
-    """A file is not a model, or not one that this version can read.
-
-    Examples
-    --------
-    >>> from labelsense import ModelFileError, load_model
-    >>> try:
-    ...     model = load_model(__file__)
-    ... except ModelFileError as error:
-    ...     print("no model")
-    no model
-    """
 
 
 def save_model(model: LabelPredictor, path: str | os.PathLike[str]) -> None:

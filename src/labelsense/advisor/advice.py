@@ -6,9 +6,10 @@ import textwrap
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from labelsense.advisor.costs import Costs
+from labelsense.advisor.figure import draw
 from labelsense.advisor.sparsity import Sparsity
 from labelsense.compress import HadamardCompressor
 from labelsense.estimator import CompressedLabelClassifier
@@ -61,8 +62,8 @@ class Advice:
         How sparse the labels are.
     options : tuple of Option
         What to expect of each number of measurements that was tried.
-    n_measurements, decoder, n_nonzero, learner
-        The recommendation.
+    n_measurements, decoder, n_nonzero, learner, features
+        The recommendation; the features are those asked for.
     k : int
         The recommendation is by P@k.
     best_possible : dict
@@ -99,6 +100,7 @@ class Advice:
     decoder: str
     n_nonzero: int
     learner: Learner = field(repr=False)
+    features: BaseEstimator | str | None = field(repr=False)
     k: int
     best_possible: dict[str, float]
     standard_error: float
@@ -122,13 +124,16 @@ class Advice:
             HadamardCompressor(self.n_measurements, random_state=self.random_state),
             clone(self.learner),
             DECODERS[self.decoder](self.n_nonzero),
+            features=clone(self.features, safe=False),
             random_state=self.random_state,
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data that ``json.dumps`` takes; the learner as text."""
+        """Return all fields as plain data that ``json.dumps`` takes; the learner and the features as text."""
         fields = asdict(self)
         fields["learner"] = _one_line(self.learner)
+        if isinstance(self.features, BaseEstimator):
+            fields["features"] = " ".join(repr(self.features).split())
         fields["options"] = [
             {**option, "curve": {str(size): value for size, value in option["curve"].items()}}
             for option in fields["options"]
@@ -138,8 +143,6 @@ class Advice:
 
     def plot(self, target: Any) -> Any:
         """Draw the expected precision against the number of measurements, into a file or on matplotlib axes."""
-        from labelsense.advisor.figure import draw
-
         return draw(self, target)
 
     def __str__(self) -> str:

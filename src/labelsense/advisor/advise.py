@@ -8,14 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.utils import check_array, check_random_state
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
-from labelsense._labels import Vocabulary
 from labelsense._progress import say, showing
-from labelsense._typing import CSR, FloatArray
-from labelsense._validation import check_binary, check_choice, check_count, check_same_length, check_some_labels
+from labelsense._typing import CSR, FloatArray, RandomState
+from labelsense._validation import check_choice, check_count, holds_texts
 from labelsense.advisor.advice import Advice, Option
 from labelsense.advisor.costs import Costs, model_bytes, peak_bytes, solver_of, work
 from labelsense.advisor.reasons import explain
@@ -23,11 +22,13 @@ from labelsense.advisor.sparsity import Sparsity
 from labelsense.advisor.trial import Trial, extrapolate, likeness, make_splits, measurement_grid, quiet
 from labelsense.compress import HadamardCompressor
 from labelsense.compress.hadamard import hadamard_order
-from labelsense.estimator import make_learner
+from labelsense.errors import InputError
+from labelsense.estimator import CompressedLabelClassifier
 from labelsense.metrics import squared_error
+from labelsense.predictor import make_learner
 from labelsense.reconstruct import DECODERS
 from labelsense.reconstruct.base import AUTO_NONZERO
-from labelsense.regress import RidgeLearner
+from labelsense.regress import Learner, RidgeLearner
 from labelsense.regress.ridge import descend
 
 LEAST_ROWS = 10
@@ -40,13 +41,14 @@ TIMED_ROWS = 256  # rows on which decoding is timed
 
 def advise(
     X: Any,
-    Y: Any,
+    y: Any,
     *,
-    learner: Any = "ridge",
+    learner: Learner | BaseEstimator | str = "ridge",
+    features: BaseEstimator | str | None = None,
     k: int = 5,
     sample: int = 6000,
     held_out: str = "rows",
-    random_state: Any = 0,
+    random_state: RandomState = 0,
     verbose: int = 0,
 ) -> Advice:
     """Tell how many measurements and which decoder to take, what precision to expect, and what it will cost.
@@ -59,11 +61,14 @@ def advise(
 
     Parameters
     ----------
-    X : array or CSR (n, p)
-        The features that the classifier will be fitted on.
-    Y : indicator matrix (n, d), or one list of labels per row
+    X : array or CSR (n, p), or texts
+        The rows that the classifier will be fitted on.
+    y : indicator matrix (n, d), or one list of labels per row
     learner : Learner, scikit-learn regressor or {"ridge", "kernel_ridge"}
         "ridge", or a ``RidgeLearner`` with alpha="loo", has its penalty chosen by the precision of held-out rows.
+    features : transformer or {"words", "hashing", "counts", "images"}, optional
+        What makes features of X first, as in :class:`~labelsense.CompressedLabelClassifier`; by default "words" for
+        texts.
     k : int
         Recommend by P@k: the number of labels that will be shown, at most d.
     sample : int
@@ -93,7 +98,9 @@ def advise(
     (400, 2)
     """
     start = time.perf_counter()
-    X, Y = _check(X, Y)
+    if features is None and holds_texts(X):
+        features = "words"
+    X, Y = _check(X, y, features)
     k = min(check_count(k, "k"), Y.shape[1])
     check_count(sample, "sample", low=LEAST_ROWS)
     random = check_random_state(random_state)
@@ -117,6 +124,7 @@ def advise(
         decoder=best.decoder,
         n_nonzero=best.n_nonzero,
         learner=trial.learner,
+        features=features,
         k=k,
         best_possible=best_possible(trial.truth, ks),
         standard_error=_standard_error(best.expected["P@1"], trial.truth.shape[0]),
@@ -132,16 +140,13 @@ def advise(
     return replace(advice, reasons=explain(advice, tried))
 
 
-def _check(X: Any, Y: Any) -> tuple[Any, CSR]:
-    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
-    _, Y = Vocabulary.learn(Y)
-    check_same_length(X, Y)
-    check_some_labels(Y)
+def _check(X: Any, y: Any, features: Any) -> tuple[Any, CSR]:
+    X, Y, _ = CompressedLabelClassifier(features=features)._check_training(X, y)  # as it will be fitted
     if X.shape[0] < LEAST_ROWS:
-        raise ValueError(
+        raise InputError(
             f"advise needs at least {LEAST_ROWS} rows, to learn from some and test on others. Got {X.shape[0]}."
         )
-    return X, check_binary(Y)
+    return X, Y
 
 
 def best_possible(Y: CSR, ks: Any) -> dict[str, float]:

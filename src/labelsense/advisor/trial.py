@@ -22,10 +22,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
 from labelsense._blocks import map_rows
-from labelsense._labels import top_k
 from labelsense._progress import say
 from labelsense._typing import CSR, FloatArray, IntArray
 from labelsense.compress.hadamard import HadamardOperator, hadamard_order
+from labelsense.labels import top_k
 from labelsense.metrics import precision_at_k
 from labelsense.reconstruct import Decoder
 from labelsense.regress import Learner

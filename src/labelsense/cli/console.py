@@ -17,9 +17,9 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from labelsense._blocks import row_blocks
-from labelsense._labels import Vocabulary
 from labelsense._progress import REPORT, logger, showing
 from labelsense.data import FORMATS, Examples, read_examples, read_image_folder, stream_examples
+from labelsense.labels import Vocabulary
 
 console = Console(highlight=False)
 errors = Console(stderr=True, highlight=False)

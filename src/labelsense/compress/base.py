@@ -182,16 +182,17 @@ class Compressor(BaseEstimator, ABC):
     def fit(self, labels: Any, y: Any = None) -> Compressor:
         """Make A for ``labels``: a number of labels d, or a label matrix Y (n, d)."""
         if isinstance(labels, (int, np.integer)) and not isinstance(labels, bool):
-            n_labels, k = check_count(labels, "n_labels"), 5.0
-            frequencies = np.ones(n_labels)
-        else:
-            Y = check_indicator(labels)
-            if 0 in Y.shape:
-                raise ValueError(
-                    f"Y has no labels: 0 sample(s) or 0 feature(s) (shape={Y.shape}) while a minimum of 1 is required."
-                )
-            n_labels, k = Y.shape[1], Y.nnz / Y.shape[0]
-            frequencies = Y.sum(axis=0) / Y.shape[0]
+            n_labels = check_count(labels, "n_labels")
+            return self.fit_frequencies(n_labels, 5.0, np.ones(n_labels))
+        Y = check_indicator(labels)
+        if 0 in Y.shape:
+            raise ValueError(
+                f"Y has no labels: 0 sample(s) or 0 feature(s) (shape={Y.shape}) while a minimum of 1 is required."
+            )
+        return self.fit_frequencies(Y.shape[1], Y.nnz / Y.shape[0], Y.sum(axis=0) / Y.shape[0])
+
+    def fit_frequencies(self, n_labels: int, k: float, frequencies: Any) -> Compressor:
+        """Make A for d labels with these frequencies, of which a row has about k."""
         if self.k is not None:
             k = self.k
         self.n_features_in_ = n_labels

@@ -10,11 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsense._files import replacing
-from labelsense._labels import Vocabulary
 from labelsense._typing import CSR, FloatArray
 from labelsense.compress import Operator
 from labelsense.data import SURFHistogramTransformer, load_dataset, read_esp_folder
 from labelsense.experiments.settings import MAX_LABELS, SPLIT_SEED, Problem
+from labelsense.labels import Vocabulary
 from labelsense.regress import RidgeLearner
 
 

@@ -14,12 +14,13 @@ import sklearn
 from sklearn.exceptions import ConvergenceWarning
 
 from labelsense._blocks import map_rows, row_blocks
-from labelsense._labels import TopK
 from labelsense._typing import CSR, FloatArray
+from labelsense._version import __version__
 from labelsense.compress import COMPRESSORS, Operator
 from labelsense.experiments.problems import Halves, measure
 from labelsense.experiments.settings import KS, RANKING_SIZES, REFITTED, SIZES, Run
 from labelsense.experiments.sparsity import relative_tails
+from labelsense.labels import TopK
 from labelsense.metrics import precision_at_k, squared_error
 from labelsense.reconstruct import DECODERS
 
@@ -144,8 +145,6 @@ def _of_best(Y: CSR, top: TopK) -> dict[str, list[float]]:
 
 
 def _about(start: float) -> dict[str, Any]:
-    from labelsense import __version__
-
     return {
         "seconds": round(time.perf_counter() - start, 3),
         "versions": {

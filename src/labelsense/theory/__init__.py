@@ -7,6 +7,7 @@ prediction (:func:`linear_compression`). Lemma 7 gives restricted isometry from 
 of it is up to the rounding of A in float32.
 """
 
+from labelsense.metrics import sparsity_error
 from labelsense.theory.codes import label_ranges, scaled_error, secoc_bound
 from labelsense.theory.isometry import coherence, omp_sparsity, rip_constant, rip_lower_bound, rip_upper_bound
 from labelsense.theory.linear import LinearCompression, linear_compression, linear_factor
@@ -15,7 +16,6 @@ from labelsense.theory.regret import (
     guaranteed,
     regret_factors,
     regret_transform,
-    sparsity_error,
 )
 
 __all__ = [

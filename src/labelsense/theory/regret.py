@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from labelsense._typing import CSR
 from labelsense._validation import check_count, check_indicator, check_real, check_same_length
 from labelsense.compress.base import Operator
 from labelsense.estimator import CompressedLabelClassifier
-from labelsense.metrics import squared_error
+from labelsense.metrics import sparsity_error, split_largest, squared_error
 from labelsense.reconstruct import CoSaMPDecoder, Decoder, FoBaDecoder, OMPDecoder
 from labelsense.theory.codes import scaled_error, secoc_bound
 from labelsense.theory.isometry import as_operator, rip_upper_bound
@@ -60,39 +59,6 @@ class RegretTransform:
     C2: float
     scaled_error: float
     secoc_bound: float
-
-
-def sparsity_error(Y: Any, k: int) -> Any:
-    """Return sperr(k, y) of each row: |r|_2^2 + |r|_1^2 / k, where r is y without its k largest entries, (n,).
-
-    Parameters
-    ----------
-    Y : CSR or array (n, d), or one vector
-        Largest means in absolute value.
-    k : int
-        The sparsity.
-
-    Examples
-    --------
-    >>> sparsity_error([3.0, -2.0, 1.0, 0.0], k=1).tolist()  # 4 + 1 + (2 + 1)^2
-    [14.0]
-    """
-    Y = sp.csr_array(Y if sp.issparse(Y) else np.atleast_2d(np.asarray(Y, dtype=np.float64)))
-    _, tail = _split(Y, check_count(k, "k"))
-    two, one = (tail * tail).sum(axis=1), abs(tail).sum(axis=1)
-    return np.asarray(two + one**2 / k, dtype=np.float64).ravel()
-
-
-def _split(Y: CSR, k: int) -> tuple[CSR, CSR]:
-    """Return the k largest entries of each row in absolute value, ties to the lowest column, and the others."""
-    row = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))
-    order = np.lexsort((Y.indices, -np.abs(Y.data), row))
-    place = np.empty(len(row), np.int64)
-    place[order] = np.arange(len(row)) - Y.indptr[row]
-    values = Y.data.astype(np.float64)
-    parts = (np.where(chosen, values, 0) for chosen in (place < k, place >= k))
-    head, tail = (sp.csr_array((part, Y.indices, Y.indptr), shape=Y.shape) for part in parts)
-    return head, tail
 
 
 def regret_factors(C: float, delta: float) -> tuple[float, float]:
@@ -201,7 +167,7 @@ def regret_transform(
 
 def _largest_ratio(operator: Operator, H: Any, F: CSR, P: CSR, k: int) -> float:
     """Return the C of Theorem 1 on these rows: the largest |A F - h|^2 / |A P_k - h|^2."""
-    got, rival = _squares(operator.compress(F) - H), _squares(operator.compress(_split(P, k)[0]) - H)
+    got, rival = _squares(operator.compress(F) - H), _squares(operator.compress(split_largest(P, k)[0]) - H)
     fitted = got <= ROUNDING * _squares(H)  # 0 up to rounding, whatever the rival
     ratios = np.divide(got, rival, out=np.full(len(got), math.inf), where=rival > 0)
     return float(np.where(fitted, 0, ratios).max(initial=0))

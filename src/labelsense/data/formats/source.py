@@ -16,14 +16,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from labelsense._files import replacing
+from labelsense.errors import FormatError as FormatError  # which the formats import from here
 
 HEAD = 2**16
 BOM = b"\xef\xbb\xbf"
 A_LINE = re.compile(rb"^[ \t]*[^\s#%][^\n]*\n", re.MULTILINE)  # that is more than a comment
-
-
-class FormatError(ValueError):
-    """A file that does not say what its format wants, with the place."""
 
 
 class Source:
