@@ -5,6 +5,7 @@ import sys
 import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
 import reference
 import scipy.sparse as sp
@@ -24,6 +25,7 @@ from labelsense.advisor.costs import data_bytes, work_bytes
 from labelsense.advisor.sparsity import Sparsity
 from labelsense.advisor.trial import Trial, extrapolate, make_splits, measurement_grid
 from labelsense.data import make_tagged_documents
+from labelsense.features import make_features
 from labelsense.metrics import precision_at_k
 
 
@@ -257,6 +259,27 @@ class TestAdvice:
             assert other.n_measurements == advice.n_measurements
             assert other.recommended.expected == pytest.approx(advice.recommended.expected, abs=0.01)
         assert advise(X, lists, k=3).recommended.expected == advise(X, seen, k=3).recommended.expected
+
+    @pytest.mark.parametrize("form", [list, pd.Series])
+    def test_texts_are_taken_as_words(self, documents, form):
+        X, Y = documents
+        texts = [" ".join(f"word{j}" for j in X.indices[a:b]) for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)]
+        tags = [[f"tag{j}" for j in Y.indices[a:b]] for a, b in zip(Y.indptr[:-1], Y.indptr[1:], strict=True)]
+        advice = advise(form(texts), tags, k=3)
+        clf = advice.make_classifier()
+        assert (advice.features, clf.features) == ("words", "words")
+        assert advice.to_dict()["features"] == "words"
+        given = advise(make_features("words").fit_transform(texts), tags, k=3)
+        assert given.features is None
+        assert advice.recommended == given.recommended
+        assert clf.fit(texts, tags).score(texts, tags) > 0.5
+
+    def test_features_are_those_asked_for(self, documents):
+        X, Y = documents
+        advice = advise(X, Y, k=3, features=LogTfidfTransformer(use_idf=False))
+        assert advice.recommended == advise(LogTfidfTransformer(use_idf=False).fit_transform(X), Y, k=3).recommended
+        assert not advice.make_classifier().features.use_idf
+        assert json.loads(json.dumps(advice.to_dict()))["features"] == "LogTfidfTransformer(use_idf=False)"
 
     def test_few_labels_are_asked_for_no_more_than_there_are(self):
         Y = label_rows(60, 3, 1)

@@ -1,6 +1,7 @@
 """The classifier: shapes, forms of input, identities with one-against-all, and refusals."""
 
 import pickle
+import threading
 
 import numpy as np
 import pandas as pd
@@ -19,12 +20,15 @@ from labelsense import (
     CorrelationDecoder,
     GaussianCompressor,
     HadamardCompressor,
+    InputError,
     OMPDecoder,
     OneVsAllClassifier,
     RidgeLearner,
+    estimator,
 )
 from labelsense.data import make_tagged_documents
 from labelsense.metrics import precision_at_k
+from labelsense.regress.moments import Moments
 
 
 @pytest.fixture(scope="module")
@@ -219,6 +223,78 @@ class TestUpdates:
         clf.forget(X[300:], Y[300:])
         fresh = CompressedLabelClassifier(HadamardCompressor(60), random_state=0).fit(X[:300], Y[:300])
         np.testing.assert_allclose(clf.measure(X_test), fresh.measure(X_test), atol=1e-3)
+
+    def test_rows_that_were_not_learned_cannot_be_forgotten(self, documents):
+        X, Y, X_test, _ = documents
+        clf = CompressedLabelClassifier(HadamardCompressor(60), random_state=0).partial_fit(X[:300], names(Y[:300]))
+        clf.partial_fit(X[300:], names(Y[300:])).forget(X[300:], names(Y[300:]))
+        np.testing.assert_array_equal(
+            clf.label_counts_[: len(np.unique(Y[:300].indices))], np.unique(Y[:300].indices, return_counts=True)[1]
+        )
+        before = clf.predict_scores(X_test)
+        rare = clf.labels_[int(np.argmin(clf.label_counts_))]
+        count = clf.label_counts_.min()
+        with pytest.raises(
+            InputError, match=f"the label '{rare}' in {count + 1} rows, and {count} of the rows learned"
+        ):
+            clf.forget(X[: count + 1], [[rare]] * (count + 1))
+        with pytest.raises(InputError, match="not in the training data: 'zebra' in row 1"):
+            clf.forget(X[:2], [[], ["zebra"]])
+        with pytest.raises(ValueError, match="forget would take out as many rows as were learned, or more"):
+            clf.forget(X[:300], [[]] * 300)
+        assert (clf.predict_scores(X_test) != before).nnz == 0
+
+    def test_a_prediction_is_by_one_model_whatever_happens_on_other_threads(self, documents, monkeypatch):
+        X, Y, X_test, _ = documents
+
+        def make():
+            clf = CompressedLabelClassifier(HadamardCompressor(60), random_state=0)
+            return clf.partial_fit(X[:300], Y[:300, :90])  # the update brings ten more labels
+
+        clf, before, after = make(), make().predict_scores(X_test), make().partial_fit(X[300:], Y[300:])
+        measure, blocks = estimator.predict_measurements, []
+
+        def update_on_the_way(learner, X_block):
+            blocks.append(len(blocks))
+            if len(blocks) == 2:
+                update = threading.Thread(target=clf.partial_fit, args=(X[300:], Y[300:]))
+                update.start()
+                update.join()
+            return measure(learner, X_block)
+
+        monkeypatch.setattr(estimator, "MEASURE_ROWS", 50)
+        monkeypatch.setattr(estimator, "predict_measurements", update_on_the_way)
+        during = clf.predict_scores(X_test)
+        assert (during != before).nnz == 0
+        assert (clf.predict_scores(X_test) != after.predict_scores(X_test)).nnz == 0
+        assert len(blocks) == 3 * 4  # blocks of 200 rows
+
+    def test_weights_solved_while_rows_come_are_not_kept(self, documents, monkeypatch):
+        X, Y, X_test, _ = documents
+
+        def make():
+            return CompressedLabelClassifier(HadamardCompressor(60), random_state=0).partial_fit(X[:300], Y[:300])
+
+        clf, expected = make(), make().partial_fit(X[300:], Y[300:]).predict_scores(X_test)
+        solve, solving, go = Moments.solve, threading.Event(), threading.Event()
+
+        def slow(self, *args):
+            result = solve(self, *args)
+            solving.set()
+            go.wait(10)
+            return result
+
+        monkeypatch.setattr(Moments, "solve", slow)
+        prediction = threading.Thread(target=clf.predict_scores, args=(X_test,))
+        prediction.start()
+        solving.wait(10)
+        update = threading.Thread(target=clf.partial_fit, args=(X[300:], Y[300:]))
+        update.start()
+        update.join(0.2)  # it waits for the weights
+        go.set()
+        prediction.join()
+        update.join()
+        assert (clf.predict_scores(X_test) != expected).nnz == 0
 
     def test_a_learner_that_cannot_says_so(self, documents):
         X, Y, _, _ = documents

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
-from sklearn.utils.validation import _num_samples, check_array
+from sklearn.utils.validation import _check_sample_weight, _num_samples, check_array
 
 from labelsense._blocks import row_blocks
 from labelsense._typing import CSR, FloatArray
@@ -58,7 +59,10 @@ def check_choice(value: Any, name: str, choices: dict[str, Any]) -> Any:
 def check_places(M: Any, name: str) -> Any:
     """Return a sparse matrix, refused if it has entries outside of it: compiled code would follow them."""
     if M.format not in ("csr", "csc", "coo"):
-        M = M.tocoo()
+        try:
+            M = M.tocoo()  # which checks by itself
+        except ValueError as error:
+            raise InputError(f"{name} has entries outside of its shape ({error}). Build the matrix again.") from None
     if M.format == "coo":
         numbers = list(zip(("row", "column"), (M.row, M.col), M.shape, strict=True))
     else:
@@ -184,6 +188,14 @@ def check_same_length(X: Any, Y: Any, names: tuple[str, str] = ("X", "y")) -> No
             f"{names[0]} and {names[1]} must have the same number of rows (inconsistent numbers of samples). Got {n} "
             f"rows of {names[0]} and {other} of {names[1]}."
         )
+
+
+def check_weights(weights: Any, X: Any) -> NDArray[np.float64]:
+    """Return the weights of the rows of X: finite, not negative."""
+    try:
+        return _check_sample_weight(weights, X, dtype=np.float64, ensure_non_negative=True)
+    except ValueError as error:
+        raise InputError(str(error)) from None
 
 
 def check_measurements(H: Any, n_measurements: int) -> FloatArray:

@@ -10,12 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from labelsense._blocks import map_rows, row_blocks
 from labelsense._progress import report, say, showing
 from labelsense._typing import CSR, FloatArray, IntArray, RandomState
-from labelsense._validation import check_choice, check_count, check_same_length
+from labelsense._validation import check_choice, check_count, check_same_length, check_weights
 from labelsense.compress import COMPRESSORS, Compressor, Operator
 from labelsense.diagnose import Diagnosis, diagnose
 from labelsense.errors import InputError
@@ -178,7 +178,7 @@ class CompressedLabelClassifier(LabelPredictor):
         if sample_weight is not None and not has_fit_parameter(learner, "sample_weight"):
             raise TypeError(f"{type(learner).__name__} does not take sample_weight. Use RidgeLearner, which does.")
         X, Y, vocabulary = self._check_training(X, y)
-        weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        weights = None if sample_weight is None else check_weights(sample_weight, X)
         start = time.perf_counter()
         compressor, decoder = self._make_compressor(Y, weights), self._make_decoder()
         decoder.support_size(compressor.operator_)  # refuse a support that does not fit before any work

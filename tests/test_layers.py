@@ -1,0 +1,108 @@
+"""The import graph: modules import from their own row and those below, at the top of the file, never in a circle."""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import labelsense
+
+HOME = Path(labelsense.__file__).parent
+# From the top down. A package stands for all of its modules.
+ROWS = [
+    {"cli", "serve"},
+    {""},  # the names that labelsense itself offers
+    {"advisor", "experiments", "theory", "dask"},
+    {"model_file", "estimator", "baselines", "predictor", "diagnose", "_codec"},
+    {"compress", "regress", "reconstruct", "refine"},
+    {"features", "data", "metrics"},
+    {
+        "labels",
+        "errors",
+        "_storage",
+        "_validation",
+        "_files",
+        "_blocks",
+        "_progress",
+        "_typing",
+        "_version",
+        "_kernels",
+    },
+]
+OPTIONAL = {"matplotlib", "pyarrow", "skops", "mahotas", "PIL"}
+# Imports inside functions that are still to be moved, as (file, module).
+WAITING = {
+    ("predictor.py", "labelsense.model_file"),  # which knows all classes
+    ("model_file.py", "labelsense"),  # for the version
+    ("data/datasets.py", "labelsense.data.fetch"),
+}
+
+
+def module_name(path):
+    parts = path.relative_to(HOME).with_suffix("").parts
+    return ".".join(("labelsense", *(parts[:-1] if parts[-1] == "__init__" else parts)))
+
+
+MODULES = {module_name(path): path for path in sorted(HOME.rglob("*.py"))}
+
+
+def row_of(module):
+    first = module.split(".")[1] if "." in module else ""
+    return next(i for i, row in enumerate(ROWS) if first in row)
+
+
+def targets(node):
+    """The modules that an import statement names: of ``from package import module``, the module."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    assert node.level == 0, "imports are written in full"
+    inner = [f"{node.module}.{alias.name}" for alias in node.names]
+    return sorted({name if name in MODULES else node.module for name in inner})
+
+
+@cache
+def imports(module):
+    """The (name, place) of everything that a module imports: at its top, in a function, or for types only."""
+    found = []
+
+    def walk(node, place):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            found.extend((name, place) for name in targets(node))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            place = "function"
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            place = "types"
+        for child in ast.iter_child_nodes(node):
+            walk(child, place)
+
+    walk(ast.parse(MODULES[module].read_text()), "top")
+    return found
+
+
+def inside(module, *places):
+    names = (name for name, place in imports(module) if place in places)
+    return [name for name in names if name == "labelsense" or name.startswith("labelsense.")]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_imports_from_its_row_and_below(module):
+    upwards = [name for name in inside(module, "top", "types") if row_of(name) < row_of(module)]
+    assert not upwards
+
+
+def test_there_is_no_circle():
+    graph = {module: set(inside(module, "top")) - {module} for module in MODULES}
+    while leaves := {module for module, needs in graph.items() if not needs}:
+        graph = {module: needs - leaves for module, needs in graph.items() if module not in leaves}
+    assert not graph  # what is left is a circle, or needs one
+
+
+def test_only_optional_dependencies_are_imported_in_functions():
+    late = {
+        (str(MODULES[module].relative_to(HOME)), name)
+        for module in MODULES
+        for name, place in imports(module)
+        if place == "function" and name.split(".")[0] not in OPTIONAL
+    }
+    assert late == WAITING
