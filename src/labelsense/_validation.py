@@ -191,11 +191,14 @@ def check_same_length(X: Any, Y: Any, names: tuple[str, str] = ("X", "y")) -> No
 
 
 def check_weights(weights: Any, X: Any) -> NDArray[np.float64]:
-    """Return the weights of the rows of X: finite, not negative."""
+    """Return the weights of the rows of X: finite, not negative, not all zero."""
     try:
-        return _check_sample_weight(weights, X, dtype=np.float64, ensure_non_negative=True)
+        weights = _check_sample_weight(weights, X, dtype=np.float64, ensure_non_negative=True)
     except ValueError as error:
         raise InputError(str(error)) from None
+    if not weights.any():
+        raise InputError("sample_weight must be positive for some row. Got 0 for all.")
+    return weights
 
 
 def check_measurements(H: Any, n_measurements: int) -> FloatArray:

@@ -228,9 +228,9 @@ def make_learner(learner: Any, n_jobs: int | None) -> Learner:
 
 def learn(learner: Learner, step: str, X: Any, Z: Any, sample_weight: Any = None) -> Learner:
     """Take a step of a learner, "fit", "partial_fit" or "forget", on rows that have been checked."""
-    arguments = (X, Z) if sample_weight is None else (X, Z, sample_weight)
+    take = getattr(learner, step)
     with config_context(assume_finite=True):
-        return getattr(learner, step)(*arguments)
+        return take(X, Z) if sample_weight is None else take(X, Z, sample_weight=sample_weight)
 
 
 def predict_measurements(learner: Learner, X: Any) -> FloatArray:
