@@ -34,7 +34,8 @@ from labelsense.metrics import ranking_figures
 from labelsense.regress import LEARNERS, Learner, SklearnLearner
 
 THRESHOLD = 0.5
-# Held while a model changes, or makes what its next predictions use. One for all models: it is held for moments.
+# Held while a model changes, and while it makes what its predictions use until the next change. One for all models:
+# the predictions of a model that does not change do without it.
 changing = threading.RLock()
 
 
@@ -70,8 +71,8 @@ class LabelPredictor(BaseEstimator, ABC):
     ) -> TopK:
         """Return the k best labels of each row and their scores, best first, ties to the lowest column.
 
-        The first labels do not depend on k. There are min(k, d) places; those beyond the labels that the model scores
-        for a row (``n_nonzero`` of the decoder or of the baseline) are empty: label -1, or None, and score 0.
+        The first labels do not depend on k. There are min(k, d) places; those beyond the labels that the decoder
+        returns for a row, its ``n_nonzero``, are empty: label -1, or None, and score 0.
 
         Parameters
         ----------
@@ -80,15 +81,17 @@ class LabelPredictor(BaseEstimator, ABC):
         k : int
             How many labels, at most.
         allow, block : list of labels, optional
-            Labels to choose from, and labels to leave out: column numbers where labels have no names. Only labels that
-            the model scores are there to be chosen from; a larger ``n_nonzero`` scores more.
+            Labels to choose from, and labels to leave out: column numbers where labels have no names. They are taken
+            out of the scores; a larger ``n_nonzero`` scores more labels, and leaves more.
         """
         check_is_fitted(self)
         k = check_count(k, "k")
         allowed = None if allow is None else self.vocabulary_.columns_of(allow, "allow")
         blocked = None if block is None else self.vocabulary_.columns_of(block, "block")
         scores = self._scores(self._check_features(X), k)
-        labels, values = top_k(_restrict(scores, allowed, blocked), k)
+        if allow is not None or block is not None:
+            scores = _restrict(scores, allowed, blocked)
+        labels, values = top_k(scores, k)
         return TopK(self.vocabulary_.decode_columns(labels), values)
 
     def predict(self, X: Any) -> CSR | list[list[Label]]:

@@ -12,6 +12,7 @@ from sklearn.utils import check_array, check_random_state
 from labelsense._typing import IntArray
 from labelsense._validation import check_count
 from labelsense.compress.base import DenseOperator, Operator
+from labelsense.errors import InputError
 
 MAX_SUPPORTS = 200_000  # that rip_constant looks at: seconds
 BATCH = 4096
@@ -151,7 +152,7 @@ def rip_constant(A: Any, k: int) -> float:
     d = operator.n_labels
     k = check_count(k, "k", high=d)
     if math.comb(d, k) > MAX_SUPPORTS:
-        raise ValueError(
+        raise InputError(
             f"k must leave at most {MAX_SUPPORTS} supports to look at. Got {math.comb(d, k)} of size {k}. "
             "Use rip_lower_bound and rip_upper_bound."
         )

@@ -11,6 +11,7 @@ from sklearn.utils import check_array
 
 from labelsense._blocks import row_blocks
 from labelsense._validation import check_count, check_indicator, check_real, check_same_length
+from labelsense.errors import InputError
 from labelsense.theory.isometry import as_operator
 
 BLOCK_NUMBERS = 2**22
@@ -86,7 +87,7 @@ def linear_compression(A: Any, B: Any, X: Any, P: Any, *, failure: float = 0.05)
     X = check_array(X, accept_sparse="csr", input_name="X")
     check_same_length(X, P)
     if B.shape != (X.shape[1], operator.n_labels):
-        raise ValueError(f"B must have shape {(X.shape[1], operator.n_labels)}, features by labels. Got {B.shape}.")
+        raise InputError(f"B must have shape {(X.shape[1], operator.n_labels)}, features by labels. Got {B.shape}.")
     error = compressed = 0.0
     for rows in row_blocks(X.shape[0], max(1, BLOCK_NUMBERS // operator.n_labels)):
         V = X[rows] @ B - P[rows].toarray()

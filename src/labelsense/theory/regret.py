@@ -11,6 +11,7 @@ import numpy as np
 from labelsense._typing import CSR
 from labelsense._validation import check_count, check_indicator, check_real, check_same_length
 from labelsense.compress.base import Operator
+from labelsense.errors import InputError
 from labelsense.estimator import CompressedLabelClassifier
 from labelsense.metrics import sparsity_error, split_largest, squared_error
 from labelsense.reconstruct import CoSaMPDecoder, Decoder, FoBaDecoder, OMPDecoder
@@ -148,7 +149,7 @@ def regret_transform(
     P = check_indicator(P, "P")
     check_same_length(H, P)
     if P.shape[1] != operator.n_labels:
-        raise ValueError(f"P must have one column per label, {operator.n_labels}. Got {P.shape[1]} columns.")
+        raise InputError(f"P must have one column per label, {operator.n_labels}. Got {P.shape[1]} columns.")
     k = check_count(k, "k", high=operator.n_labels)
     returned = model.decoder_.support_size(operator)
     if delta is None:
