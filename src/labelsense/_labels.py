@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from labelsense._storage import Parts, is_plain, require, storable
 from labelsense._typing import CSR
 from labelsense._validation import check_choice, check_indicator
 
@@ -28,6 +29,7 @@ class TopK(NamedTuple):
     scores: Any
 
 
+@storable()
 class Vocabulary:
     """The labels of a model, in column order: numbers 0 to d-1, or the labels met in training.
 
@@ -51,6 +53,18 @@ class Vocabulary:
             names.sort(key=_itself)
         vocabulary = cls(names, len(names))
         return vocabulary, vocabulary.indicator(rows)
+
+    def _to_parts(self) -> Parts:
+        return {"names": self.names, "n_labels": self.n_labels}
+
+    @classmethod
+    def _from_parts(cls, parts: Parts) -> Vocabulary:
+        names, n_labels = parts["names"], parts["n_labels"]
+        require(type(n_labels) is int and n_labels > 0, "the number of labels must be a whole number")
+        if names is not None:
+            require(isinstance(names, list) and all(map(is_plain, names)), "labels must be plain values")
+            require(len(set(names)) == len(names) == n_labels, "labels must be different, and as many as it says")
+        return cls(names, n_labels)
 
     def read(self, Y: Any, on_unknown: str = "error") -> CSR:
         """Return labels given like those of training as an indicator matrix (n, d)."""

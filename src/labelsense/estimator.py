@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from labelsense._blocks import map_rows, row_blocks
 from labelsense._labels import TopK, Vocabulary, top_k
 from labelsense._progress import report, say, showing
+from labelsense._storage import require, storable
 from labelsense._typing import CSR, FloatArray
 from labelsense._validation import (
     check_binary,
@@ -31,17 +32,21 @@ from labelsense.compress import COMPRESSORS, Compressor
 from labelsense.diagnose import Diagnosis, diagnose
 from labelsense.features import is_vectoriser, make_features
 from labelsense.metrics import ndcg_at_k, precision_at_k, recall_at_k
+from labelsense.model_file import save_model
 from labelsense.reconstruct import DECODERS, Decoder
 from labelsense.regress import LEARNERS, Learner, RidgeLearner, SklearnLearner
 
 MEASURE_ROWS = 4096  # rows of X that are predicted at a time
 DECODE_NUMBERS = 2**24  # rows times columns of A that a decoder thread handles between two looks at Ctrl-C
 THRESHOLD = 0.5
+MAX_JOBS = 1024  # that a stored model may ask for
+TRIED_NUMBERS = 2**24  # of A, up to which a stored model is tried on a row
 
 
 class LabelPredictor(BaseEstimator, ABC):
     """What every model offers once it can score labels. Base of the classifier and of the baselines."""
 
+    n_jobs: int | None
     verbose: int
     features_: Any = None  # what makes features of X, in a model that takes something else
 
@@ -88,10 +93,22 @@ class LabelPredictor(BaseEstimator, ABC):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, which :func:`labelsense.load_model` reads. No pickle is involved."""
-        from labelsense.model_file import save_model  # which knows all classes, this one too
-
         check_is_fitted(self)
         save_model(self, path)
+
+    def _check_complete(self) -> None:
+        """Refuse parts that do not fit together, as a file may have them, before any of them is used."""
+        require(isinstance(self.vocabulary_, Vocabulary), "it must have labels")
+        require(type(self.n_features_in_) is int and self.n_features_in_ > 0, "n_features_in_ must be a whole number")
+        jobs = self.n_jobs
+        require(jobs is None or (type(jobs) is int and 0 < abs(jobs) <= MAX_JOBS), "n_jobs must be a small number")
+        self._check_sizes()
+        if self.takes_text:
+            self._check_features([""])
+
+    @abstractmethod
+    def _check_sizes(self) -> None:
+        """Refuse learners that do not fit the labels."""
 
     def _check_training(self, X: Any, Y: Any) -> tuple[Any, CSR]:
         """Return X and the indicator matrix of Y, and remember their shapes and labels."""
@@ -133,6 +150,7 @@ class LabelPredictor(BaseEstimator, ABC):
         return tags
 
 
+@storable(root=True)
 class CompressedLabelClassifier(LabelPredictor):
     """Multi-label prediction by compressed sensing.
 
@@ -292,6 +310,14 @@ class CompressedLabelClassifier(LabelPredictor):
                 report("decoding", block.start / X.shape[0])
             parts += map_rows(decode, len(H), rows, self.n_jobs)
         return sp.vstack(parts, format="csr")
+
+    def _check_sizes(self) -> None:
+        operator, m = self.compressor_.operator_, self.learner_._count_targets(self.n_features_in_)
+        require(operator.n_labels == self.vocabulary_.n_labels, "A must have a column for each label")
+        require(operator.n_measurements == m, f"A has {operator.n_measurements} rows, and {m} numbers are predicted")
+        self.decoder_.support_size(operator)
+        if m * operator.n_labels <= TRIED_NUMBERS:  # what a larger A needs is made when it is first used
+            self.decoder_.decode(self.decoder_.prepare(operator), np.zeros((1, m), np.float32))
 
     def _measure(self, X: Any) -> FloatArray:
         H = np.asarray(self.learner_.predict(X), dtype=np.float32)
