@@ -31,6 +31,7 @@ Class = TypeVar("Class", bound=type)
 
 LONG = 64  # lists of plain values from this length on are stored beside the tree
 ARRAY_KINDS = {"float32", "float64", "int32", "int64", "uint8", "bool"}
+MAX_JOBS = 1024  # threads that a stored model may ask for
 MAX_NGRAM = 100  # a text of n words has n times as many n-grams
 
 
@@ -113,7 +114,12 @@ def require_array(value: Any, name: str, kind: str, shape: tuple[int | None, ...
         have == want or (want is None and have > 0) for have, want in zip(value.shape, shape, strict=True)
     )
     require(fits, f"{name} must have the shape {shape}, not {value.shape}")
-    require(not finite or bool(np.isfinite(value).all()), f"{name} must be finite")
+    require(not finite or all_finite(value), f"{name} must be finite")
+
+
+def all_finite(array: NDArray[Any]) -> bool:
+    """Tell whether an array has neither NaN nor infinity, without a second array."""
+    return not array.size or bool(np.isfinite(array.min()) and np.isfinite(array.max()))
 
 
 def is_plain(value: Any) -> bool:
@@ -263,14 +269,14 @@ class Decoder:
         settings = self._decode_each(tree, "settings", entry.transient)
         for key, item in settings.items():
             require(key == "dtype" or not callable(item), f"the setting {key} of {name} is no data")
+        _check_common_settings(settings)
         estimator = entry.cls(**settings)
         entry.check_settings(estimator)
         learned = self._decode_each(tree, "learned", entry.transient)
         for key, item in learned.items():
             require(entry.may_learn(key), f"{name} cannot have learned {key!r}")
             setattr(estimator, key, item)
-        if "feature_names_in_" in learned:
-            require_array(learned["feature_names_in_"], "feature_names_in_", "object", (learned["n_features_in_"],))
+        _check_common_learned(learned)
         if learned:
             entry.check_learned(estimator)
         return estimator
@@ -327,6 +333,19 @@ PLAIN: dict[str, Callable[[Decoder, Tree], Any]] = {
     "csr": Decoder._csr,
     "skops": Decoder._foreign,
 }
+
+
+def _check_common_settings(settings: Parts) -> None:
+    jobs, verbose = settings.get("n_jobs"), settings.get("verbose", 0)
+    require(jobs is None or (type(jobs) is int and 0 < abs(jobs) <= MAX_JOBS), "n_jobs must be a small number")
+    require(isinstance(verbose, int), "verbose must be a number")
+
+
+def _check_common_learned(learned: Parts) -> None:
+    n_features = learned.get("n_features_in_", 1)
+    require(type(n_features) is int and n_features > 0, "n_features_in_ must be a whole number")
+    if "feature_names_in_" in learned:
+        require_array(learned["feature_names_in_"], "feature_names_in_", "object", (n_features,))
 
 
 def _item(tree: Tree, key: str, kind: Any) -> Any:

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
+from labelsense._storage import all_finite
+
 KINDS = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"}
 MAX_HEADER = 100_000_000  # bytes, the format's own limit
 
@@ -84,6 +86,8 @@ class TensorFile:
         self._file.seek(start)
         if self._file.readinto(array.reshape(-1).view(np.uint8)) != stop - start:  # type: ignore[attr-defined]
             raise ValueError("the file was cut off while it was read")
+        if array.dtype.kind == "f" and not all_finite(array):
+            raise ValueError(f"the array {name!r} holds NaN or infinity")
         return array
 
 

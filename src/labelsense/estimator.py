@@ -39,14 +39,12 @@ from labelsense.regress import LEARNERS, Learner, RidgeLearner, SklearnLearner
 MEASURE_ROWS = 4096  # rows of X that are predicted at a time
 DECODE_NUMBERS = 2**24  # rows times columns of A that a decoder thread handles between two looks at Ctrl-C
 THRESHOLD = 0.5
-MAX_JOBS = 1024  # that a stored model may ask for
 TRIED_NUMBERS = 2**24  # of A, up to which a stored model is tried on a row
 
 
 class LabelPredictor(BaseEstimator, ABC):
     """What every model offers once it can score labels. Base of the classifier and of the baselines."""
 
-    n_jobs: int | None
     verbose: int
     features_: Any = None  # what makes features of X, in a model that takes something else
 
@@ -99,9 +97,8 @@ class LabelPredictor(BaseEstimator, ABC):
     def _check_complete(self) -> None:
         """Refuse parts that do not fit together, as a file may have them, before any of them is used."""
         require(isinstance(self.vocabulary_, Vocabulary), "it must have labels")
-        require(type(self.n_features_in_) is int and self.n_features_in_ > 0, "n_features_in_ must be a whole number")
-        jobs = self.n_jobs
-        require(jobs is None or (type(jobs) is int and 0 < abs(jobs) <= MAX_JOBS), "n_jobs must be a small number")
+        transform = getattr(self.features_, "transform", None)
+        require(self.features_ is None or callable(transform), "features_ must be a transformer")
         self._check_sizes()
         if self.takes_text:
             self._check_features([""])

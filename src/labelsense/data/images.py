@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelsense._blocks import map_rows, row_blocks
 from labelsense._progress import report, say, showing
-from labelsense._storage import require_array, storable
+from labelsense._storage import require, require_array, storable
 from labelsense._typing import CSR, FloatArray, IntArray
 from labelsense._validation import check_count
 from labelsense.data._pictures import N_NUMBERS, describe, read_grey
@@ -122,6 +122,9 @@ class SURFHistogramTransformer(TransformerMixin, BaseEstimator):
 
     def _check_stored(self) -> None:
         self._check_settings()
+        size = self.image_size  # one image then takes less than a gigabyte
+        few = size is None or size <= min(256 * self.patch_size, 1024 * self.spacing)
+        require(few, f"image_size={size} is too large for its patches")
         require_array(self.representatives_, "representatives_", "float32", (self.n_words, N_NUMBERS), finite=True)
 
     def transform(self, images: Any) -> CSR:

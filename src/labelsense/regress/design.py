@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from labelsense import _kernels
 from labelsense._blocks import map_rows, row_blocks
-from labelsense._storage import Parts, require, require_array, storable
+from labelsense._storage import Parts, all_finite, require, require_array, storable
 from labelsense._typing import FloatArray
 
 DENSE_ROWS = 2048  # rows of a dense block
@@ -47,7 +47,7 @@ class Design:
         X = parts["X"]
         if sp.issparse(X):
             require(X.shape[0] > 0 and X.dtype == np.float32, "the training rows must be numbers")
-            require(bool(np.isfinite(X.data).all()), "the training rows must be finite")
+            require(all_finite(X.data), "the training rows must be finite")
         else:
             require_array(X, "the training rows", "float32", (None, None))
         return cls(X)
