@@ -88,17 +88,15 @@ def test_a_link_stays_and_its_target_is_written(there, tmp_path):
 
 def test_a_pipe_gets_the_bytes(path):
     os.mkfifo(path)
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # which waits for no writer
+    os.set_blocking(handle, True)
     got = []
-    reader = threading.Thread(target=lambda: got.append(path.read_text()))
-    reader.start()
-    while not got:
-        try:
-            write(path, "x" * 100_000)  # more than a pipe holds
-        except OSError as error:
-            assert error.errno == errno.ENXIO  # the reader is not there yet
-            time.sleep(0.01)
-        else:
-            reader.join(10)
+    writer = threading.Thread(target=write, args=(path, "x" * 100_000))  # more than a pipe holds
+    with open(handle) as reader:
+        writer.start()
+        while not got:
+            got = [text] if (text := reader.read()) else []
+    writer.join()
     assert got == ["x" * 100_000]
     assert stat.S_ISFIFO(path.stat().st_mode)
     assert names(path.parent) == [path.name]
@@ -175,9 +173,14 @@ def test_a_full_disk_names_the_file_and_leaves_the_old_one(path):
 @pytest.mark.parametrize("error", [ValueError("x"), KeyboardInterrupt(), FileNotFoundError(2, "No such file", "other")])
 def test_what_goes_wrong_elsewhere_passes_and_leaves_the_old_file(error, path):
     path.write_text("old")
-    with pytest.raises(type(error)) as raised, replacing(path) as temporary:
-        temporary.write_text("half")
-        raise error
+
+    def fail():
+        with replacing(path) as temporary:
+            temporary.write_text("half")
+            raise error
+
+    with pytest.raises(type(error)) as raised:
+        fail()
     assert raised.value is error
     assert path.read_text() == "old"
     assert names(path.parent) == [path.name]
