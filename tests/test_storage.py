@@ -35,7 +35,8 @@ from labelsense import (
     _skops,
     load_model,
 )
-from labelsense._storage import PLAIN, REGISTRY, Decoder, Encoder, is_plain
+from labelsense._storage import BY_CLASS, REGISTRY, is_plain, storable
+from labelsense._tree import PLAIN, Decoder, Encoder
 from labelsense.regress import kernel_ridge
 
 FORMAT1 = Path(__file__).parent / "data" / "format1"
@@ -279,8 +280,11 @@ def test_an_array_is_used_once(ridge):
 
 
 def test_threads_are_few(ridge):
-    with pytest.raises(ModelFileError, match="n_jobs must be a small number"):
+    with pytest.raises(ModelFileError, match="n_jobs must be at most 1024"):
         load_model(changed(ridge, lambda model: model["settings"].update(n_jobs=10**6)))
+    model = CompressedLabelClassifier(n_jobs=np.int64(10**6)).fit(np.eye(20), LISTS)
+    with pytest.raises(ValueError, match="cannot be saved: model is a .*, and n_jobs must be at most 1024"):
+        model.save(ridge)
 
 
 def test_weights_of_another_kind_are_refused(ridge):
@@ -438,6 +442,34 @@ def test_only_classifiers_are_models():
         "ECOCClassifier",
         "SECOCClassifier",
     }
+
+
+def test_a_class_can_have_another_name_in_files_and_share_it(monkeypatch):
+    class Base:
+        def __init__(self, size):
+            self.size = size
+
+        def _to_parts(self):
+            return {"size": self.size}
+
+        @classmethod
+        def _from_parts(cls, parts):
+            return Many(parts["size"]) if parts["size"] > 1 else One(1)
+
+    class One(Base):
+        pass
+
+    class Many(Base):
+        pass
+
+    for cls in (One, Many):
+        monkeypatch.setitem(BY_CLASS, cls, None)  # to be taken out again
+        monkeypatch.setitem(REGISTRY, "Some", None)
+        storable(name="Some")(cls)
+    for thing in (One(1), Many(3)):
+        tree = Encoder().encode(thing, "thing")
+        assert tree == {"is": "Some", "parts": {"size": thing.size}}
+        assert type(Decoder({}.pop).decode(tree)) is type(thing)
 
 
 def test_what_is_made_when_needed_is_not_stored():

@@ -26,7 +26,7 @@ by one and ``MIGRATIONS`` gets a function that turns a tree of the last format i
 setting with a default, is no change of the layout. Parameters that a class has no more go into its migration.
 
 Files may come from anywhere. The sizes that the header states are those of arrays that are there, or bounded, before
-anything is allocated; each class checks its parts (``_storage.py``).
+anything is allocated; each class checks its parts.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from labelsense._files import replacing
-from labelsense._storage import Decoder, Encoder, Tree, require
+from labelsense._storage import require
 from labelsense._tensors import TensorFile, write_tensors
+from labelsense._tree import Decoder, Encoder, Tree
 
 FORMAT = 1
 MIGRATIONS: dict[int, Callable[[Tree], Tree]] = {}  # format -> the tree of that format as one of the next

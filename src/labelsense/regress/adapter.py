@@ -20,7 +20,7 @@ FOLDS = 5
 DENSE_FEATURES = 2**24  # that one row may have
 
 
-@storable(private=("_flat",), transient=("out_of_sample_",))
+@storable(private=("_flat",), transient=("out_of_sample", "out_of_sample_"))
 class SklearnLearner(Learner):
     """m regressions by any scikit-learn regressor.
 

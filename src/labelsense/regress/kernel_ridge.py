@@ -34,7 +34,7 @@ EMPTY_COLUMNS = 2**22  # that stored rows may have, whatever is in them
 GAMMAS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 
-@storable(private=("_flat", "_design"), transient=("out_of_sample_",))
+@storable(private=("_flat", "_design"), transient=("out_of_sample", "out_of_sample_"))
 class KernelRidgeLearner(Learner):
     """Ridge regression in the space of a kernel: f(x) = sum_i u_i k(x, x_i) with (K + alpha I) U = Z.
 

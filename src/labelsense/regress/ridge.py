@@ -67,7 +67,7 @@ def cheapest_solver(X: Any, n_targets: int, alpha: float | str) -> str:
     return "cg" if alpha != 0 and least > 0.5 and cost("cg", X, n_targets) < least / 2 else exact
 
 
-@storable(private=("_flat", "_solution", "_moments"), transient=("out_of_sample_",))
+@storable(private=("_flat", "_solution", "_moments"), transient=("out_of_sample", "out_of_sample_"))
 class RidgeLearner(Learner):
     """Linear least squares with an l2 penalty: min ||Z - X W - b||^2 + alpha ||W||^2.
 
