@@ -144,9 +144,8 @@ def is_plain(value: Any) -> bool:
 
 
 def _check_common_settings(settings: Parts) -> None:
-    jobs: Any = settings.get("n_jobs")
-    verbose = settings.get("verbose", 0)
-    few = jobs is None or (isinstance(jobs, (int, np.integer)) and abs(jobs) <= MAX_JOBS)
+    jobs, verbose = settings.get("n_jobs"), settings.get("verbose", 0)
+    few = jobs is None or (isinstance(jobs, (int, np.integer)) and abs(int(jobs)) <= MAX_JOBS)
     require(few, f"n_jobs must be at most {MAX_JOBS}")
     require(isinstance(verbose, (int, np.integer, np.bool_)), "verbose must be a number")
 
