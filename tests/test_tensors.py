@@ -1,5 +1,6 @@
 """Safetensors files: read as the format's own library reads them, and refused where it refuses."""
 
+import errno
 import json
 import struct
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from safetensors import SafetensorError
 from safetensors.numpy import load, save, save_file
 
+from labelsense import _tensors
 from labelsense._tensors import KINDS, TensorFile, write_tensors
 
 ARRAYS = {
@@ -40,6 +42,24 @@ def test_arrays_of_every_kind_come_back(mmap, tmp_path):
             np.testing.assert_array_equal(other, array)
     with open(tmp_path / "t", "rb") as file:
         assert TensorFile(file).about == {"word": "1"}
+
+
+@pytest.mark.parametrize(
+    ("message", "number"),
+    [
+        ("Error while serializing: I/O error: No space left on device (os error 28)", errno.ENOSPC),
+        ('Error while serializing: IoError(Os { code: 28, kind: StorageFull, message: "No space" })', errno.ENOSPC),
+        ("Error while serializing: something else", errno.EIO),
+    ],
+)
+def test_errors_of_the_library_are_os_errors(message, number, tmp_path, monkeypatch):
+    def fail(*arguments, **options):
+        raise SafetensorError(message)
+
+    monkeypatch.setattr(_tensors, "save_file", fail)
+    with pytest.raises(OSError, match="Error while serializing") as raised:
+        write_tensors(tmp_path / "t", ARRAYS, {})
+    assert (raised.value.errno, raised.value.filename) == (number, str(tmp_path / "t"))
 
 
 def test_an_array_is_taken_once(tmp_path):

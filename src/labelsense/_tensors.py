@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -33,8 +34,8 @@ def write_tensors(path: str | os.PathLike[str], arrays: dict[str, NDArray[Any]],
     try:
         save_file(arrays, path, metadata=about)
     except SafetensorError as error:
-        number = re.search(r"\(os error (\d+)\)", str(error))
-        raise OSError(int(number[1]), str(error), os.fspath(path)) if number else OSError(str(error)) from error
+        number = re.search(r"(?:os error|code:) (\d+)", str(error))  # as newer and older versions write it
+        raise OSError(int(number[1]) if number else errno.EIO, str(error), os.fspath(path)) from error
 
 
 class TensorFile:
