@@ -14,16 +14,14 @@ ROWS = """
 cli serve
 labelsense
 advisor experiments theory dask
-model_file estimator baselines predictor diagnose _codec
+model_file estimator baselines predictor diagnose
 compress regress reconstruct refine
 features data metrics
-labels errors _storage _validation _label_input _files _blocks _progress _typing _version _kernels
+labels errors _storage _tree _tensors _skops _validation _label_input _files _blocks _progress _typing _version _kernels
 """
 OPTIONAL = {"matplotlib", "pyarrow", "skops", "mahotas", "PIL"}
 # Imports inside functions that are still to be moved, as (file, module).
 WAITING = {
-    ("predictor.py", "labelsense.model_file"),  # which knows all classes
-    ("model_file.py", "labelsense"),  # for the version
     ("data/datasets.py", "labelsense.data.fetch"),
 }
 

@@ -15,8 +15,9 @@ from sklearn.utils.random import sample_without_replacement
 
 from labelsense._blocks import row_blocks
 from labelsense._progress import say, showing
+from labelsense._storage import require, storable
 from labelsense._typing import CSR, FloatArray, RandomState
-from labelsense._validation import check_choice, check_count
+from labelsense._validation import check_choice, check_count, check_real
 from labelsense.compress import BernoulliCompressor, HadamardOperator, Operator
 from labelsense.compress.hadamard import hadamard_order
 from labelsense.errors import InputError
@@ -27,6 +28,7 @@ SCORE_NUMBERS = 2**24  # scores that exist at a time
 TARGET_NUMBERS = 2**24  # targets of subproblems that exist at a time
 
 
+@storable(root=True)
 class OneVsAllClassifier(LabelPredictor):
     """One regression per label: the paper's top line, with the same learners and methods.
 
@@ -77,6 +79,11 @@ class OneVsAllClassifier(LabelPredictor):
         self.learner_ = learn(learner, "fit", X, Y)
         return self
 
+    def _check_sizes(self) -> None:
+        check_count(self.n_nonzero, "n_nonzero")
+        d = self.learner_._count_targets(self.n_features_in_)
+        require(d == self.vocabulary_.n_labels, f"{d} labels are predicted, and there are {self.vocabulary_.n_labels}")
+
     def _scores(self, X: Any, at_least: int) -> CSR:
         d = self.vocabulary_.n_labels
         keep = min(max(self.n_nonzero, at_least), d)
@@ -121,6 +128,16 @@ class OutputCodeClassifier(LabelPredictor):
         self.n_subproblems_ = sum(part.n_measurements for part, _ in parts)
         return self
 
+    def _check_sizes(self) -> None:
+        check_count(self.n_nonzero, "n_nonzero")
+        check_real(self.labels_per_row_, "labels_per_row_", low=1e-12)
+        for part, learner in self.parts_:
+            m = learner._count_targets(self.n_features_in_)
+            require(part.n_labels == self.vocabulary_.n_labels, "the code must have a column for each label")
+            require(part.n_measurements == m, f"{part.n_measurements} subproblems, and {m} numbers are predicted")
+        self._votes(np.zeros((1, 1), np.float32))
+        require(self.n_subproblems_ == sum(part.n_measurements for part, _ in self.parts_), "the code must be complete")
+
     def _scores(self, X: Any, at_least: int) -> CSR:
         d = self.vocabulary_.n_labels
         keep = min(max(self.n_nonzero, at_least), d)
@@ -137,6 +154,7 @@ class OutputCodeClassifier(LabelPredictor):
         return total
 
 
+@storable(root=True)
 class ECOCClassifier(OutputCodeClassifier):
     """Error-correcting output codes: random halves, loss-based decoding.
 
@@ -213,6 +231,7 @@ class ECOCClassifier(OutputCodeClassifier):
         return VOTES[self.loss](differences / self.labels_per_row_) * self.labels_per_row_
 
 
+@storable(root=True)
 class SECOCClassifier(OutputCodeClassifier):
     """Sensitive error-correcting output codes: the halves of a Hadamard matrix, decoded by averages.
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from labelsense._blocks import map_rows, row_blocks
 from labelsense._progress import report, say, showing
+from labelsense._storage import require, storable
 from labelsense._typing import CSR, FloatArray, IntArray, RandomState
 from labelsense._validation import check_choice, check_count, check_same_length, check_weights
 from labelsense.compress import COMPRESSORS, Compressor, Operator
@@ -25,6 +26,7 @@ from labelsense.regress import Learner, RidgeLearner
 
 MEASURE_ROWS = 4096  # rows of X that are predicted at a time
 DECODE_NUMBERS = 2**24  # rows times columns of A that a decoder thread handles between two looks at Ctrl-C
+TRIED_NUMBERS = 2**24  # of A, up to which a stored model is tried on a row
 
 
 class Parts(NamedTuple):
@@ -35,6 +37,7 @@ class Parts(NamedTuple):
     state: Any
 
 
+@storable(root=True)
 class CompressedLabelClassifier(LabelPredictor):
     """Multi-label prediction by compressed sensing.
 
@@ -218,6 +221,14 @@ class CompressedLabelClassifier(LabelPredictor):
                 operator = self.compressor_.operator_
                 self._state = parts = Parts(self.learner_, operator, self.decoder_.prepare(operator))
         return parts
+
+    def _check_sizes(self) -> None:
+        operator, m = self.compressor_.operator_, self.learner_._count_targets(self.n_features_in_)
+        require(operator.n_labels == self.vocabulary_.n_labels, "A must have a column for each label")
+        require(operator.n_measurements == m, f"A has {operator.n_measurements} rows, and {m} numbers are predicted")
+        self.decoder_.support_size(operator)
+        if m * operator.n_labels <= TRIED_NUMBERS:  # what a larger A needs is made when it is first used
+            self.decoder_.decode(self.decoder_.prepare(operator), np.zeros((1, m), np.float32))
 
     label_counts_: IntArray | None = None  # a model file of before has none
     _state: Parts | None = None

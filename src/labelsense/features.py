@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from labelsense._storage import require_array, storable
 from labelsense._typing import CSR
 from labelsense._validation import check_choice
 from labelsense.data.images import SURFHistogramTransformer
@@ -20,6 +21,7 @@ MAX_WORDS = 50_000
 HASHED = 4096
 
 
+@storable()
 class LogTfidfTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Counts to log(1 + count) * idf, with rows of unit length.
 
@@ -70,6 +72,9 @@ class LogTfidfTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
                 f"Negative values in data passed to LogTfidfTransformer: X must hold counts. Got {X.data.min():g}."
             )
         return X
+
+    def _check_stored(self) -> None:
+        require_array(self.idf_, "idf_", "float32", (self.n_features_in_,), finite=True)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -122,5 +127,6 @@ def make_features(features: Any) -> Any:
 
 def is_vectoriser(features: Any) -> bool:
     """Tell whether a transformer takes texts."""
-    first = features.steps[0][1] if isinstance(features, Pipeline) else features
-    return isinstance(first, (CountVectorizer, HashingVectorizer))
+    while isinstance(features, Pipeline):
+        features = features.steps[0][1]
+    return isinstance(features, (CountVectorizer, HashingVectorizer))

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from labelsense._label_input import read_labels
+from labelsense._storage import Parts, is_plain, require, storable
 from labelsense._typing import CSR, FloatArray, IntArray, Label
 from labelsense._validation import as_list
 from labelsense.errors import InputError
@@ -31,6 +32,7 @@ class TopK(NamedTuple):
     scores: FloatArray
 
 
+@storable()
 class Vocabulary:
     """The labels of a model, in column order: numbers 0 to d-1, or labels with names.
 
@@ -47,6 +49,18 @@ class Vocabulary:
         """Return the vocabulary of training labels and their indicator matrix."""
         Y, names = read_labels(y)
         return cls(names, Y.shape[1]), Y
+
+    def _to_parts(self) -> Parts:
+        return {"names": self.names, "n_labels": self.n_labels}
+
+    @classmethod
+    def _from_parts(cls, parts: Parts) -> Vocabulary:
+        names, n_labels = parts["names"], parts["n_labels"]
+        require(type(n_labels) is int and n_labels > 0, "the number of labels must be a whole number")
+        if names is not None:
+            require(isinstance(names, list) and all(map(is_plain, names)), "labels must be plain values")
+            require(len(set(names)) == len(names) == n_labels, "labels must be different, and as many as it says")
+        return cls(names, n_labels)
 
     def read(self, y: Any) -> CSR:
         """Return labels as an indicator matrix (n, d); those that the model does not know are refused."""

@@ -1,8 +1,32 @@
-"""Models in one safetensors file: arrays that are mapped into memory, and a header that says what they are.
+"""Models in one safetensors file: arrays, and a header that says what they are.
 
-The header's ``labelsense`` entry is JSON: the format's version, the library's, and the model as a tree (see
-``_codec.py``). A reader reads every version up to its own: when the tree changes, ``FORMAT`` goes up by one and
-``MIGRATIONS`` gets a function that turns a tree of the last version into the next.
+Layout, format 1
+----------------
+A safetensors file begins with the length of its header (8 bytes, little-endian) and the header, JSON, which tells the
+kind, shape and place of each array. Its ``__metadata__`` has one entry, ``labelsense``, which is JSON again::
+
+    {"format": 1, "version": "0.1.0", "model": TREE}
+
+``version`` is that of the library that wrote the file. A tree is one of:
+
+- ``null``, ``true``, a number, a string, or a list of trees: themselves;
+- ``{"is": "float", "value": "inf"}`` and ``{"is": "dtype", "value": "float32"}``;
+- ``{"is": "tuple", "items": [...]}``, ``{"is": "dict", "keys": [...], "values": [...]}``;
+- ``{"is": "array", "array": NAME}``: an array of the file. Each is used once. Its name says where it is in the tree,
+  as in ``model.learner_._solution.0``;
+- ``{"is": "list", "array": NAME}``: a long list of plain values, as JSON in an array of bytes;
+- ``{"is": "strings", "items": [...]}``: an array of strings, such as the names of the columns of a DataFrame;
+- ``{"is": "csr", "parts": {"data", "indices", "indptr", "shape"}}``: a sparse matrix;
+- ``{"is": CLASS, "settings": {...}, "learned": {...}}``: an estimator, by its constructor's parameters and what ``fit``
+  has set. ``{"is": CLASS, "parts": {...}}``: another object. The class is one that is registered in ``_storage.py``;
+- ``{"is": "skops", "array": NAME}``: another scikit-learn estimator, or a list of them, stored by skops.
+
+The first tree is a classifier. A reader reads every format up to its own: when the layout changes, ``FORMAT`` goes up
+by one and ``MIGRATIONS`` gets a function that turns a tree of the last format into the next. A new class, or a new
+setting with a default, is no change of the layout. Parameters that a class has no more go into its migration.
+
+Files may come from anywhere. The sizes that the header states are those of arrays that are there, or bounded, before
+anything is allocated; each class checks its parts.
 """
 
 from __future__ import annotations
@@ -10,51 +34,53 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import scipy.sparse as sp
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from sklearn.base import BaseEstimator
 
-from labelsense._codec import Decoder, Encoder
 from labelsense._files import replacing
+from labelsense._storage import require
+from labelsense._tensors import TensorFile, write_tensors
+from labelsense._tree import Decoder, Encoder, Tree
 from labelsense.errors import ModelFileError
-from labelsense.predictor import LabelPredictor
-from labelsense.regress import SklearnLearner
 
 FORMAT = 1
-MIGRATIONS: dict[int, Callable[[Any], Any]] = {}  # version -> the tree of that version as one of the next
-KINDS = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"}
+MIGRATIONS: dict[int, Callable[[Tree], Tree]] = {}  # format -> the tree of that format as one of the next
 
 
-def save_model(model: LabelPredictor, path: str | os.PathLike[str]) -> None:
+def save_model(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to one file, which is replaced whole or not at all.
 
     The file holds everything that prediction needs, the text features included, and what ``partial_fit`` needs if
-    the model can be updated. It holds no code; functions given as settings are refused.
+    the model can be updated. It holds no code; functions given as settings are refused. Of two that save to the same
+    path at the same time the last one wins, whole. See :func:`labelsense._files.replacing` for links, modes and pipes.
     """
-    from labelsense import __version__
-
     if "vocabulary_" not in vars(model):
         raise ValueError(f"This {type(model).__name__} is not fitted yet. Call fit before save.")
-    learner = vars(model).get("learner_")
-    _ = getattr(learner, "coef_", None)  # a model with rows not yet solved for is solved now, once
     encoder = Encoder()
     tree = encoder.encode(model, "model")
-    header = json.dumps({"format": FORMAT, "version": __version__, "model": tree})
+    header = json.dumps({"format": FORMAT, "version": version("labelsense"), "model": tree})
     if not encoder.arrays:
         raise ValueError("The model has learned nothing that could be saved.")
     with replacing(path) as temporary:
-        save_file(encoder.arrays, temporary, metadata={"labelsense": header})
+        write_tensors(temporary, encoder.arrays, {"labelsense": header})
 
 
-def load_model(path: str | os.PathLike[str]) -> Any:
-    """Return the model that :func:`save_model` wrote. Its weights stay on disk until they are used.
+def load_model(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
+    """Return the model that :func:`save_model` wrote.
 
     The file may come from anywhere: it is data, and every part is checked. A file that is not a model, is cut off,
     or does not fit together raises :class:`ModelFileError`.
+
+    Parameters
+    ----------
+    path : path
+    mmap : bool
+        Leave the weights on disk and map them into memory, where a row reads only those that it needs. Use it for
+        a few predictions of a large model, or to share one between processes. A mapped file must not be written over
+        in place, as ``cp`` does: that ends the process. ``clf.save`` never does it; it replaces the file.
 
     Examples
     --------
@@ -69,77 +95,48 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     >>> (again.predict_topk(X).labels == clf.predict_topk(X).labels).all()
     np.True_
     """
-    header = read_header(path)
-    try:
-        model = Decoder(_map_arrays(Path(path))).decode(header["model"])
-        if not isinstance(model, LabelPredictor):
-            raise ValueError(f"it holds {type(model).__name__}")
-        _try_out(model)
-    except ImportError:
-        raise
-    except Exception as error:  # whatever a made-up file makes our constructors say
-        raise ModelFileError(f"{path} is not a labelsense model that can be used: {error}.") from error
-    return model
+    with _open(path) as file:
+        header, tensors = _read(file, path, mmap)
+        try:
+            return Decoder(tensors.take).decode_root(header["model"])
+        except (ImportError, OSError):
+            raise
+        except Exception as error:  # whatever a made-up file makes our constructors say
+            raise ModelFileError(f"{path} is not a labelsense model that can be used: {error}.") from error
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the JSON header of a model file: format, version, and the model as a tree."""
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"There is no model file {path}.")
-    try:
-        with safe_open(path, framework="np") as file:
-            header = json.loads((file.metadata() or {})["labelsense"])
-        version, tree = int(header["format"]), header["model"]
-    except (SafetensorError, KeyError, TypeError, ValueError, RecursionError, OSError) as error:
-        raise ModelFileError(f"{path} is not a labelsense model, or only part of one.") from error
-    if version > FORMAT:
-        raise ModelFileError(
-            f"{path} was written by labelsense {header.get('version')} in format {version}; this version reads formats "
-            f"up to {FORMAT}. Update labelsense."
-        )
-    for step in range(version, FORMAT):
-        tree = MIGRATIONS[step](tree)
-    return {**header, "model": tree}
+    with _open(path) as file:
+        return _read(file, path)[0]
 
 
 def array_sizes(path: str | os.PathLike[str]) -> dict[str, tuple[str, tuple[int, ...], int]]:
     """Return the kind, shape and bytes of each array of a model file."""
-    return {
-        name: (entry["dtype"], tuple(entry["shape"]), entry["data_offsets"][1] - entry["data_offsets"][0])
-        for name, entry in _entries(Path(path))[0].items()
-    }
+    with _open(path) as file:
+        tensors = _read(file, path)[1].tensors
+    return {name: (kind, shape, stop - start) for name, (kind, shape, start, stop) in tensors.items()}
 
 
-def _entries(path: Path) -> tuple[dict[str, Any], int]:
-    """Return the entry of each array and where the arrays begin; safe_open has checked that they lie in the file."""
-    with open(path, "rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        entries = json.loads(file.read(length))
-    entries.pop("__metadata__", None)
-    return entries, 8 + length
+def _open(path: str | os.PathLike[str]) -> Any:
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"There is no model file {path}.")
+    return open(path, "rb")
 
 
-def _map_arrays(path: Path) -> dict[str, Any]:
-    entries, begin = _entries(path)
-    if not entries:
-        return {}
-    whole = np.memmap(path, np.uint8, "r")
-    arrays = {}
-    for name, entry in entries.items():
-        if entry["dtype"] not in KINDS:
-            raise ValueError(f"an array of kind {entry['dtype']}")
-        start, stop = (begin + offset for offset in entry["data_offsets"])
-        array = np.asarray(whole[start:stop]).view(KINDS[entry["dtype"]]).reshape(entry["shape"])
-        arrays[name] = array if array.flags.aligned else array.copy()
-    return arrays
-
-
-def _try_out(model: Any) -> None:
-    """Predict for an empty row: parts that do not fit together show now, not later."""
-    empty: Any = sp.csr_array((1, model.n_features_in_), dtype=np.float32)  # which reads none of the mapped weights
-    if isinstance(vars(model).get("learner_"), SklearnLearner):
-        empty = empty.toarray()
-    if model._scores(empty, 1).shape != (1, model.vocabulary_.n_labels):
-        raise ValueError("its parts have different sizes")
-    if model.takes_text:
-        model.predict_scores([""])
+def _read(file: Any, path: str | os.PathLike[str], mmap: bool = False) -> tuple[dict[str, Any], TensorFile]:
+    try:
+        tensors = TensorFile(file, mmap=mmap)
+        header = json.loads(tensors.about["labelsense"])
+        number, tree = header["format"], header["model"]
+        require(isinstance(number, int) and number >= 1, "formats are numbered from 1")
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ModelFileError(f"{path} is not a labelsense model, or only part of one.") from error
+    if number > FORMAT:
+        raise ModelFileError(
+            f"{path} was written by labelsense {header.get('version')} in format {number}; this version reads formats "
+            f"up to {FORMAT}. Update labelsense."
+        )
+    for step in range(number, FORMAT):
+        tree = MIGRATIONS[step](tree)
+    return {**header, "model": tree}, tensors

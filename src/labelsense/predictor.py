@@ -15,6 +15,7 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from labelsense._storage import require
 from labelsense._typing import CSR, FloatArray, IntArray, Label
 from labelsense._validation import (
     check_choice,
@@ -31,6 +32,7 @@ from labelsense.errors import InputError
 from labelsense.features import FEATURES, is_vectoriser, make_features
 from labelsense.labels import TopK, Vocabulary, top_k
 from labelsense.metrics import ranking_figures
+from labelsense.model_file import save_model
 from labelsense.regress import LEARNERS, Learner, SklearnLearner
 
 THRESHOLD = 0.5
@@ -121,11 +123,22 @@ class LabelPredictor(BaseEstimator, ABC):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, which :func:`labelsense.load_model` reads. No pickle is involved."""
-        from labelsense.model_file import save_model
-
         check_is_fitted(self)
         with changing:
             save_model(self, path)
+
+    def _check_complete(self) -> None:
+        """Refuse parts that do not fit together, as a file may have them, before any of them is used."""
+        require(isinstance(self.vocabulary_, Vocabulary), "it must have labels")
+        transform = getattr(self.features_, "transform", None)
+        require(self.features_ is None or callable(transform), "features_ must be a transformer")
+        self._check_sizes()
+        if self.takes_text:
+            self._check_features([""])
+
+    @abstractmethod
+    def _check_sizes(self) -> None:
+        """Refuse learners that do not fit the labels."""
 
     @property
     def labels_(self) -> list[Label]:

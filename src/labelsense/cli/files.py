@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from labelsense._codec import ESTIMATORS
+from labelsense._storage import REGISTRY
 from labelsense.cli.console import Data, Format, Json, Model, console, print_json, print_pairs, working
 from labelsense.data import load_dataset, stream_examples, write_examples
 from labelsense.data.datasets import find_dataset, registry
@@ -121,10 +121,13 @@ def _brief(value: Any) -> str:
     if not isinstance(value, dict):
         return str(value)
     settings = value.get("settings", {})
-    usual = _defaults(ESTIMATORS.get(value["is"]))
+    usual = _defaults(value["is"])
     inside = ", ".join(f"{key}={_brief(item)}" for key, item in settings.items() if item != usual.get(key))
     return f"{value['is']}({inside})" if "settings" in value else value["is"]
 
 
-def _defaults(cls: Any) -> dict[str, Any]:
-    return {} if cls is None else {name: item.default for name, item in signature(cls).parameters.items()}
+def _defaults(name: str) -> dict[str, Any]:
+    """Return the default settings of a class."""
+    if name not in REGISTRY:
+        return {}
+    return {name: item.default for name, item in signature(REGISTRY[name].cls).parameters.items()}

@@ -44,7 +44,7 @@ def predict(
 
     echo "a game of chess" | labelsense predict model
     """
-    loaded = load_model(model)
+    loaded = load_model(model, mmap=True)
     answers = _answers(loaded, data, format, k, threshold)
     if output is not None:
         with replacing(output) as temporary, open(temporary, "w", encoding="utf-8") as file:

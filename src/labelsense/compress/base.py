@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
 
 from labelsense import _kernels
+from labelsense._storage import Parts, require, require_array, storable
 from labelsense._typing import CSR, FloatArray
 from labelsense._validation import check_count, check_indicator, check_measurements
 
@@ -101,6 +102,7 @@ class Operator(ABC):
         return J
 
 
+@storable()
 class DenseOperator(Operator):
     """A matrix A that is stored, as its columns (d, m) in float32."""
 
@@ -112,6 +114,16 @@ class DenseOperator(Operator):
 
     def _first_columns(self, n_labels: int) -> DenseOperator:
         return DenseOperator(self._stored, n_labels)
+
+    def _to_parts(self) -> Parts:
+        return {"columns": self._stored, "n_labels": self.n_labels}
+
+    @classmethod
+    def _from_parts(cls, parts: Parts) -> DenseOperator:
+        columns, n_labels = parts["columns"], parts["n_labels"]
+        require_array(columns, "the columns of A", "float32", (None, None), finite=True)
+        require(type(n_labels) is int and 0 < n_labels <= len(columns), "A must have a column for each label")
+        return cls(columns, n_labels)
 
     def compress(self, Y: Any) -> FloatArray:
         return np.asarray(self._check_labels(Y) @ self._columns, dtype=np.float32)
@@ -208,6 +220,9 @@ class Compressor(BaseEstimator, ABC):
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
         return tags
+
+    def _check_stored(self) -> None:
+        require(isinstance(self.operator_, Operator), "it must have a matrix A")
 
     @abstractmethod
     def _make_operator(

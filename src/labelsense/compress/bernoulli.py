@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from labelsense._storage import storable
 from labelsense.compress.base import Compressor, DenseOperator
 
 
+@storable()
 class BernoulliCompressor(Compressor):
     """All entries ±1/sqrt(m) by independent fair coins: the matrix of the paper's comparison with SECOC.
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from labelsense._storage import storable
 from labelsense.compress.base import Compressor, DenseOperator, auto_measurements
 
 
+@storable()
 class DeVoreCompressor(Compressor):
     """DeVore's binary matrix from polynomials over a prime field F_q.
 

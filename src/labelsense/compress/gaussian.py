@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from labelsense._storage import storable
 from labelsense.compress.base import Compressor, DenseOperator
 
 
+@storable()
 class GaussianCompressor(Compressor):
     """All entries independent N(0, 1/m): the matrix of the paper's Theorem 4.
 

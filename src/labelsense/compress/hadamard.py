@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.random import sample_without_replacement
 
 from labelsense import _kernels
+from labelsense._storage import Parts, require, require_array, storable
 from labelsense._typing import FloatArray, IntArray
 from labelsense._validation import check_measurements
 from labelsense.compress.base import Compressor, Operator
@@ -16,6 +17,7 @@ from labelsense.compress.base import Compressor, Operator
 MAX_LABELS = 2**24
 
 
+@storable()
 class HadamardOperator(Operator):
     """m rows of the Hadamard matrix of order D, over ±1/sqrt(m), restricted to its first d columns.
 
@@ -31,6 +33,19 @@ class HadamardOperator(Operator):
 
     def _first_columns(self, n_labels: int) -> HadamardOperator:
         return HadamardOperator(self.rows, self.order, n_labels)
+
+    def _to_parts(self) -> Parts:
+        return {"rows": self.rows, "order": self.order, "n_labels": self.n_labels}
+
+    @classmethod
+    def _from_parts(cls, parts: Parts) -> HadamardOperator:
+        rows, order, n_labels = parts["rows"], parts["order"], parts["n_labels"]
+        require(type(order) is int and type(n_labels) is int, "the sizes of A must be whole numbers")
+        require(0 < n_labels <= order <= MAX_LABELS and order & (order - 1) == 0, "A must have a column for each label")
+        require_array(rows, "the rows of A", "int64", (None,))
+        within = bool(rows.min() >= 0 and rows.max() < order)
+        require(within and len(np.unique(rows)) == len(rows), "the rows of A must be different ones of the matrix")
+        return cls(rows, order, n_labels)
 
     def compress(self, Y: Any) -> FloatArray:
         Y = self._check_labels(Y)
@@ -77,6 +92,7 @@ def hadamard_order(n_labels: int) -> int:
     return 1 << (n_labels - 1).bit_length()
 
 
+@storable()
 class HadamardCompressor(Compressor):
     """Random rows of the Hadamard matrix, never stored: for any number of labels up to 2^24.
 

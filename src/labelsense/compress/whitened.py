@@ -11,9 +11,10 @@ from sklearn.utils.random import sample_without_replacement
 
 from labelsense import _kernels
 from labelsense._blocks import row_blocks
+from labelsense._storage import Parts, require, require_array, storable
 from labelsense._typing import FloatArray, IntArray
 from labelsense._validation import check_measurements
-from labelsense.compress.base import DenseOperator, Operator
+from labelsense.compress.base import STORED_BYTES, DenseOperator, Operator
 from labelsense.compress.hadamard import HadamardCompressor, HadamardOperator
 
 CANDIDATES = 8  # more lower the correlations further, but leave too little of the randomness that rare labels need
@@ -22,6 +23,7 @@ PADDING = 16  # the kernel wants rows of whole registers, by twos
 NOISE = 0.3  # the variance of a measurement that does not come from labels, as a share of what does
 
 
+@storable()
 class WhitenedOperator(Operator):
     """T A, for rows A of the Hadamard matrix and a lower triangular matrix T (m, m)."""
 
@@ -33,6 +35,20 @@ class WhitenedOperator(Operator):
 
     def _first_columns(self, n_labels: int) -> WhitenedOperator:
         return WhitenedOperator(self.hadamard._first_columns(n_labels), self.whitening)
+
+    def _to_parts(self) -> Parts:
+        return {"hadamard": self.hadamard, "whitening": self.whitening}
+
+    @classmethod
+    def _from_parts(cls, parts: Parts) -> WhitenedOperator:
+        hadamard, T = parts["hadamard"], parts["whitening"]
+        require(isinstance(hadamard, HadamardOperator), "A must have rows")
+        m = hadamard.n_measurements
+        require(4 * m * hadamard.n_labels <= STORED_BYTES, "A must not be too large to decode")
+        require_array(T, "the whitening of A", "float32", (m, m), finite=True)
+        triangular = bool((T.diagonal() > 0).all()) and not np.triu(T, 1).any()
+        require(triangular, "the whitening of A must be lower triangular, with a positive diagonal")
+        return cls(hadamard, T)
 
     def compress(self, Y: Any) -> FloatArray:
         return self.hadamard.compress(Y) @ self.whitening.T
@@ -73,6 +89,7 @@ class WhitenedOperator(Operator):
         return WhitenedOperator, (self.hadamard, self.whitening)
 
 
+@storable()
 class WhitenedCompressor(HadamardCompressor):
     """Hadamard rows chosen for the frequencies of the labels, whitened: more accurate for the same m.
 

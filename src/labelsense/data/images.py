@@ -17,15 +17,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelsense._blocks import map_rows, row_blocks
 from labelsense._progress import report, say, showing
+from labelsense._storage import require, require_array, storable
 from labelsense._typing import CSR, FloatArray, IntArray
 from labelsense._validation import check_count
-from labelsense.data._pictures import describe, read_grey
+from labelsense.data._pictures import N_NUMBERS, describe, read_grey
 
 BLOCK_IMAGES = 16  # images whose patches exist at a time
 BLOCK_PATCHES = 1024  # patches whose distances to all representatives exist at a time
 POOL = 4  # patches drawn for each one chosen, because some are equal
 
 
+@storable()
 class SURFHistogramTransformer(TransformerMixin, BaseEstimator):
     """Images to histograms of patches: the features of the paper's image experiment.
 
@@ -103,17 +105,27 @@ class SURFHistogramTransformer(TransformerMixin, BaseEstimator):
         ``images`` is a list of paths of image files, a list of arrays, or one array (n, h, w). Arrays are grey, uint8
         or floats from 0 to 1, or colour, uint8 (h, w, 3). What is transparent is taken as white.
         """
-        check_count(self.n_words, "n_words")
-        check_count(self.patch_size, "patch_size", low=2)
-        check_count(self.spacing, "spacing")
-        if self.image_size is not None:
-            check_count(self.image_size, "image_size", low=self.patch_size, remedy="An image has to hold a patch.")
+        self._check_settings()
         images = _check_images(images)
         start = time.perf_counter()
         with showing(self.verbose):
             self.representatives_ = self._draw(images, check_random_state(self.random_state))
             say("chose %d representative patches in %.1f s", self.n_words, time.perf_counter() - start)
         return self
+
+    def _check_settings(self) -> None:
+        check_count(self.n_words, "n_words")
+        check_count(self.patch_size, "patch_size", low=2)
+        check_count(self.spacing, "spacing")
+        if self.image_size is not None:
+            check_count(self.image_size, "image_size", low=self.patch_size, remedy="An image has to hold a patch.")
+
+    def _check_stored(self) -> None:
+        self._check_settings()
+        size = self.image_size  # one image then takes less than a gigabyte
+        few = size is None or size <= min(256 * self.patch_size, 1024 * self.spacing)
+        require(few, f"image_size={size} is too large for its patches")
+        require_array(self.representatives_, "representatives_", "float32", (self.n_words, N_NUMBERS), finite=True)
 
     def transform(self, images: Any) -> CSR:
         """Return how many patches of each image belong to each representative, as CSR (n, n_words) in float32."""

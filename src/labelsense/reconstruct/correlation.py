@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from labelsense import _kernels
+from labelsense._storage import storable
 from labelsense._typing import FloatArray
 from labelsense.reconstruct.base import Decoder
 
 
+@storable()
 class CorrelationDecoder(Decoder):
     """The columns of A with the largest |a_j'h|, then the least-squares fit of h on them.
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from labelsense import _kernels
+from labelsense._storage import storable
 from labelsense._typing import FloatArray
 from labelsense._validation import check_count
 from labelsense.reconstruct.base import Decoder
 
 
+@storable()
 class CoSaMPDecoder(Decoder):
     """CoSaMP of Needell and Tropp.
 

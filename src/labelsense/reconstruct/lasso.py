@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from labelsense import _kernels
+from labelsense._storage import storable
 from labelsense._typing import FloatArray
 from labelsense.reconstruct.base import Decoder
 
 
+@storable()
 class LassoDecoder(Decoder):
     """The Lasso solution with a given number of non-zeros, found by following the LARS path.
 

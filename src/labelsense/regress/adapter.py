@@ -12,12 +12,15 @@ from sklearn.model_selection import KFold
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from labelsense._storage import require, storable
 from labelsense._typing import FloatArray
 from labelsense.regress.base import Learner, as_columns
 
 FOLDS = 5
+DENSE_FEATURES = 2**24  # that one row may have
 
 
+@storable(private=("_flat",), transient=("out_of_sample", "out_of_sample_"))
 class SklearnLearner(Learner):
     """m regressions by any scikit-learn regressor.
 
@@ -79,6 +82,16 @@ class SklearnLearner(Learner):
             model = clone(self).set_params(out_of_sample=False)
             H[out] = model.fit(_safe_indexing(X, rest), Z[rest]).predict(_safe_indexing(X, out))
         return H
+
+    def _check_stored(self) -> None:
+        regressors = self.regressors_
+        fits = isinstance(regressors, list) and all(isinstance(each, BaseEstimator) for each in regressors)
+        require(fits and len(regressors) > 0, "its regressors are missing")
+
+    def _count_targets(self, n_features: int) -> int:
+        require(n_features == self.n_features_in_, "its regressors must take the features of the model")
+        row = sp.csr_array((1, n_features), dtype=np.float32)  # dense where it may be: not all take sparse rows
+        return self.predict(row.toarray() if n_features <= DENSE_FEATURES else row).size
 
     @property
     def n_features_in_(self) -> int:

@@ -26,6 +26,10 @@ class Learner(RegressorMixin, BaseEstimator, ABC):
     def predict(self, X: Any) -> FloatArray:
         """Predict the measurements of the rows of X, (n, m)."""
 
+    def _count_targets(self, n_features: int) -> int:
+        """Return how many numbers it predicts of a row, by trying an empty one. A stored model may say anything."""
+        return self.predict(sp.csr_array((1, n_features), dtype=np.float32)).size
+
     def _shape_like_fit(self, H: FloatArray) -> FloatArray:
         """Return one column as a vector if ``fit`` was given a vector."""
         return H[:, 0] if self._flat else H

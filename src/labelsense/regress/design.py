@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from labelsense import _kernels
 from labelsense._blocks import map_rows, row_blocks
+from labelsense._storage import Parts, all_finite, require, require_array, storable
 from labelsense._typing import FloatArray
 
 DENSE_ROWS = 2048  # rows of a dense block
@@ -21,6 +22,7 @@ COMMON = 0.12  # a feature that this fraction of rows has is multiplied faster b
 SPARSE_WORK = 2**24  # multiplications between two looks at Ctrl-C
 
 
+@storable()
 class Design:
     """X (n, p) of float32, sparse or dense."""
 
@@ -36,6 +38,19 @@ class Design:
             self.sparse = False
             self.X = np.ascontiguousarray(X, dtype=np.float32)
         self.shape = X.shape
+
+    def _to_parts(self) -> Parts:
+        return {"X": self.X}
+
+    @classmethod
+    def _from_parts(cls, parts: Parts) -> Design:
+        X = parts["X"]
+        if sp.issparse(X):
+            require(X.shape[0] > 0 and X.dtype == np.float32, "the training rows must be numbers")
+            require(all_finite(X.data), "the training rows must be finite")
+        else:
+            require_array(X, "the training rows", "float32", (None, None))
+        return cls(X)
 
     def rows(self, chosen: Any) -> Design:
         """Return some of the rows."""

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labelsense._blocks import available_memory, row_blocks
 from labelsense._progress import say, showing
+from labelsense._storage import require, require_array, storable
 from labelsense._typing import FloatArray, as_dense
 from labelsense._validation import check_choice, check_count, check_real
 from labelsense.regress.base import Learner, as_columns
@@ -29,9 +30,11 @@ from labelsense.regress.kernels import (
 from labelsense.regress.ridge import descend
 
 LOO_ROWS = 4000  # rows on which alpha and gamma are chosen: a Cholesky factor of them costs little
+EMPTY_COLUMNS = 2**22  # that stored rows may have, whatever is in them
 GAMMAS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 
+@storable(private=("_flat", "_design"), transient=("out_of_sample", "out_of_sample_"))
 class KernelRidgeLearner(Learner):
     """Ridge regression in the space of a kernel: f(x) = sum_i u_i k(x, x_i) with (K + alpha I) U = Z.
 
@@ -139,6 +142,17 @@ class KernelRidgeLearner(Learner):
             for rows in row_blocks(X.shape[0], KERNEL_ROWS)
         ]
         return self._shape_like_fit(np.concatenate(parts))
+
+    def _check_stored(self) -> None:
+        require(isinstance(self._design, Design), "the training rows are missing")
+        n, p = self._design.shape
+        require(p == self.n_features_in_, f"rows of {self.n_features_in_} features cannot be compared with rows of {p}")
+        if self._design.sparse:  # products with it take memory for each column, also for an empty one
+            few = p <= max(EMPTY_COLUMNS, 16 * self._design.X.nnz)
+            require(few, f"rows of {p} features that hold {self._design.X.nnz} numbers cannot be stored")
+        require_array(self.dual_coef_, "dual_coef_", "float32", (n, None))
+        require(isinstance(self.kernel_, Kernel), "it must have a kernel")
+        self.kernel_.check()
 
     def _memory_for_kernel(self, n: int, m: int) -> float:
         """Return how many bytes the kernel matrix may take; refuse what cannot be done before allocating anything."""

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 
 from labelsense._blocks import row_blocks
 from labelsense._progress import report
+from labelsense._storage import storable
 from labelsense._typing import FloatArray
 from labelsense._validation import check_count, check_real
 from labelsense.regress.design import Design
@@ -32,6 +33,7 @@ class Kernel(BaseEstimator, ABC):
         return SumKernel([*_terms(self), *_terms(other)])
 
 
+@storable()
 class RBFKernel(Kernel):
     """exp(-gamma ||x - x'||^2). On rows of unit length, gamma around 1 is a good start.
 
@@ -64,6 +66,7 @@ class RBFKernel(Kernel):
         return np.exp(inner, out=inner)
 
 
+@storable()
 class PolynomialKernel(Kernel):
     """(x'x' + offset)^degree; degree 1 and offset 0 is linear.
 
@@ -93,6 +96,7 @@ class PolynomialKernel(Kernel):
         return np.power(inner, self.degree, out=inner)
 
 
+@storable()
 class CosineKernel(Kernel):
     """The cosine of the angle between two rows; 0 with an empty one.
 
@@ -113,6 +117,7 @@ class CosineKernel(Kernel):
         return inner
 
 
+@storable()
 class SumKernel(Kernel):
     """The sum of several kernels.
 
@@ -129,7 +134,10 @@ class SumKernel(Kernel):
             kernel.check()
 
     def evaluate(self, inner: FloatArray, squares: Any, other_squares: Any) -> FloatArray:
-        return np.sum([k.evaluate(inner.copy(), squares, other_squares) for k in self.kernels], axis=0)
+        total = np.zeros_like(inner)
+        for kernel in self.kernels:
+            total += kernel.evaluate(inner.copy(), squares, other_squares)
+        return total
 
 
 def _terms(kernel: Kernel) -> list[Kernel]:

@@ -8,12 +8,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsense._blocks import available_memory
+from labelsense._storage import Parts, require_array, storable
 from labelsense._typing import as_dense
+from labelsense._validation import check_real
 from labelsense.regress import lapack
 from labelsense.regress.design import Design
 from labelsense.regress.primal import solve_positive
 
 
+@storable()
 class Moments:
     """X'X, X'Z and the sums of X and Z over all rows, in double: O(p^2 + p m) numbers.
 
@@ -32,6 +35,26 @@ class Moments:
         self.x_sum = np.zeros(n_features)
         self.z_sum = np.zeros(n_targets)
         self.total = 0.0
+
+    def _to_parts(self) -> Parts:
+        triangle = np.concatenate([row[: i + 1] for i, row in enumerate(self.gram)])
+        sums = {"x_sum": self.x_sum, "z_sum": self.z_sum, "total": self.total}
+        return {"right": self.right, **sums, "triangle": triangle}
+
+    @classmethod
+    def _from_parts(cls, parts: Parts) -> Moments:
+        right, triangle = parts["right"], parts["triangle"]
+        require_array(right, "X'Z", "float64", (None, None), finite=True)
+        p, m = right.shape
+        require_array(triangle, "X'X", "float64", (p * (p + 1) // 2,), finite=True)
+        require_array(parts["x_sum"], "the sum of X", "float64", (p,), finite=True)
+        require_array(parts["z_sum"], "the sum of Z", "float64", (m,), finite=True)
+        moments = cls(p, m)
+        for i, row in enumerate(moments.gram):
+            row[: i + 1] = triangle[i * (i + 1) // 2 : (i + 1) * (i + 2) // 2]
+        moments.right[:], moments.x_sum[:], moments.z_sum[:] = right, parts["x_sum"], parts["z_sum"]
+        moments.total = check_real(parts["total"], "the number of rows", low=0)
+        return moments
 
     def add(self, X: Any, Z: Any, weights: Any, sign: int) -> None:
         """Add rows (sign 1) or take them out again (sign -1)."""

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from labelsense._progress import say, showing
+from labelsense._storage import require, require_array, storable
 from labelsense._typing import FloatArray
 from labelsense._validation import check_choice, check_count, check_real
 from labelsense.regress.base import Learner, as_columns
@@ -66,6 +67,7 @@ def cheapest_solver(X: Any, n_targets: int, alpha: float | str) -> str:
     return "cg" if alpha != 0 and least > 0.5 and cost("cg", X, n_targets) < least / 2 else exact
 
 
+@storable(private=("_flat", "_solution", "_moments"), transient=("out_of_sample", "out_of_sample_"))
 class RidgeLearner(Learner):
     """Linear least squares with an l2 penalty: min ||Z - X W - b||^2 + alpha ||W||^2.
 
@@ -213,6 +215,15 @@ class RidgeLearner(Learner):
             W, b = self._moments.solve(self.alpha_, self.fit_intercept)
             self._solution = W.astype(np.float32), b.astype(np.float32)
         return self._solution
+
+    def _check_stored(self) -> None:
+        W = self.coef_  # a model with rows not yet solved for is solved now, once
+        require_array(W, "the weights", "float32", (self.n_features_in_, None))
+        require_array(self.intercept_, "the intercept", "float32", (W.shape[1],), finite=True)
+        check_real(self.alpha_, "alpha_", low=0)
+        if self._moments is not None:
+            fits = isinstance(self._moments, Moments) and self._moments.right.shape == W.shape
+            require(fits, "X'Z must have the shape of the weights")
 
     def _update(self, X: Any, y: Any, sample_weight: Any, sign: int) -> RidgeLearner:
         first = "alpha_" not in vars(self)
