@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.model_selection import KFold
 from sklearn.svm import SVR
 
 from labelsense import KernelRidgeLearner, PolynomialKernel, RBFKernel, RidgeLearner, SklearnLearner
 from labelsense.regress import moments
-from labelsense.regress.ridge import cheapest_solver, cost
+from labelsense.regress.ridge_cost import Size, cheapest_solver, seconds
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=str)
@@ -113,17 +114,17 @@ def refits_without_each_row(learner, X, Z):
     H = np.empty(Z.shape)
     for i in range(len(Z)):
         rest = np.arange(len(Z)) != i
-        H[i] = clone(learner).set_params(out_of_sample=False).fit(X[rest], Z[rest]).predict(X[i : i + 1])[0]
+        H[i] = clone(learner).fit(X[rest], Z[rest]).predict(X[i : i + 1])[0]
     return H
 
 
 LEAVE_ONE_OUT = [
-    RidgeLearner(0.5, solver="primal", out_of_sample=True),
-    RidgeLearner(0.5, solver="dual", out_of_sample=True),
-    RidgeLearner(0.5, solver="primal", fit_intercept=False, out_of_sample=True),
-    RidgeLearner(0.5, solver="dual", fit_intercept=False, out_of_sample=True),
-    KernelRidgeLearner(RBFKernel(0.3), 0.2, out_of_sample=True),
-    KernelRidgeLearner(PolynomialKernel(2), 0.2, out_of_sample=True),
+    RidgeLearner(0.5, solver="primal"),
+    RidgeLearner(0.5, solver="dual"),
+    RidgeLearner(0.5, solver="primal", fit_intercept=False),
+    RidgeLearner(0.5, solver="dual", fit_intercept=False),
+    KernelRidgeLearner(RBFKernel(0.3), 0.2),
+    KernelRidgeLearner(PolynomialKernel(2), 0.2),
 ]
 
 
@@ -133,14 +134,14 @@ class TestLeaveOneOut:
     @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
     def test_equals_refits(self, learner, n, p, form):
         X, Z = problem(n, p, 3)
-        got = clone(learner).fit(form(X), Z).out_of_sample_
+        got = clone(learner).fit_out_of_sample(form(X), Z)
         np.testing.assert_allclose(got, refits_without_each_row(learner, X, Z), atol=2e-3, rtol=2e-3)
 
     @pytest.mark.parametrize("solver", ["primal", "dual"])
     def test_equals_refits_with_weights(self, solver):
         X, Z = problem(20, 5, 2)
         w = np.random.default_rng(1).uniform(0.2, 3, 20)
-        got = RidgeLearner(0.5, solver=solver, out_of_sample=True).fit(X, Z, sample_weight=w).out_of_sample_
+        got = RidgeLearner(0.5, solver=solver).fit_out_of_sample(X, Z, sample_weight=w)
         for i in range(20):
             rest = np.arange(20) != i
             expected = Ridge(0.5).fit(X[rest], Z[rest], sample_weight=w[rest]).predict(X[i : i + 1])[0]
@@ -171,30 +172,28 @@ class TestLeaveOneOut:
     def test_conjugate_gradients_hold_rows_out(self):
         X, Z = problem(300, 40, 4)
         Z += 3 * np.random.default_rng(0).normal(size=Z.shape)
-        model = RidgeLearner("loo", solver="cg", random_state=0, out_of_sample=True).fit(sp.csr_array(X), Z)
-        honest = ((model.out_of_sample_ - Z) ** 2).mean()
+        model = RidgeLearner("loo", solver="cg", random_state=0)
+        honest = ((model.fit_out_of_sample(sp.csr_array(X), Z) - Z) ** 2).mean()
         assert ((model.predict(X) - Z) ** 2).mean() < honest
-        exact = RidgeLearner(model.alpha_, solver="primal", out_of_sample=True).fit(X, Z).out_of_sample_
+        exact = RidgeLearner(model.alpha_, solver="primal").fit_out_of_sample(X, Z)
         assert honest == pytest.approx(((exact - Z) ** 2).mean(), rel=0.05)
 
     def test_conjugate_gradients_hold_weighted_rows_out(self):
         X, Z = problem(200, 20, 3)
-        model = RidgeLearner(2.0, solver="cg", tol=1e-6, random_state=0, out_of_sample=True)
+        model = RidgeLearner(2.0, solver="cg", tol=1e-6, random_state=0)
         w = np.random.default_rng(0).uniform(0.5, 2, 200)
-        weighted = clone(model).fit(sp.csr_array(X), Z, sample_weight=w).out_of_sample_
-        fold = np.random.RandomState(np.random.RandomState(0).randint(2**31)).permutation(200) % 5
-        for f in range(5):
-            rest = fold != f
-            expected = Ridge(2.0).fit(X[rest], Z[rest], sample_weight=w[rest]).predict(X[~rest])
-            np.testing.assert_allclose(weighted[~rest], expected, atol=1e-3)
+        weighted = clone(model).fit_out_of_sample(sp.csr_array(X), Z, sample_weight=w)
+        for rest, out in KFold(5, shuffle=True, random_state=0).split(X):
+            expected = Ridge(2.0).fit(X[rest], Z[rest], sample_weight=w[rest]).predict(X[out])
+            np.testing.assert_allclose(weighted[out], expected, atol=1e-3)
         # The same weight for all, and as much more penalty, changes nothing.
-        plain = clone(model).fit(X, Z).out_of_sample_
-        heavy = clone(model).set_params(alpha=8.0).fit(X, Z, sample_weight=np.full(200, 4.0)).out_of_sample_
+        plain = clone(model).fit_out_of_sample(X, Z)
+        heavy = clone(model).set_params(alpha=8.0).fit_out_of_sample(X, Z, sample_weight=np.full(200, 4.0))
         np.testing.assert_allclose(heavy, plain, atol=1e-3)
 
     def test_bad_grids(self):
         X, Z = problem()
-        with pytest.raises(ValueError, match="alphas must be ascending and not empty"):
+        with pytest.raises(ValueError, match="alphas must be positive, ascending and not empty"):
             RidgeLearner("loo", alphas=[1.0, 0.1]).fit(X, Z)
 
 
@@ -237,15 +236,16 @@ class TestSolvers:
     )
     def test_the_cost_model_takes_the_obvious_solver(self, n, p, words, m, expected):
         X = sp.random_array((n, p), density=words / p, rng=0, dtype=np.float32).tocsr()
-        assert cheapest_solver(X, m, 1.0) == expected
-        assert cheapest_solver(X, m, 0) != "cg"
+        assert cheapest_solver(Size.of(X), m, 1.0) == expected
+        assert cheapest_solver(Size.of(X), m, 0) != "cg"
 
     def test_costs_grow_as_they_should(self):
         X = sp.random_array((2000, 1000), density=0.01, rng=0).tocsr()
-        twice = sp.hstack([X, X]).tocsr()
-        assert 6 < cost("primal", sp.csr_array((100, 20_000)), 1) / cost("primal", sp.csr_array((100, 10_000)), 1) < 9
-        assert cost("cg", X, 200) == pytest.approx(2 * cost("cg", X, 100))
-        assert cost("cg", twice, 100) == pytest.approx(2 * cost("cg", X, 100), rel=0.01)
+        once, twice = Size.of(X), Size.of(sp.hstack([X, X]))
+        few, many = (Size.of(sp.csr_array((100, p))) for p in (10_000, 20_000))
+        assert 6 < seconds("primal", many, 1) / seconds("primal", few, 1) < 9
+        assert seconds("cg", once, 200) == pytest.approx(2 * seconds("cg", once, 100))
+        assert seconds("cg", twice, 100) == pytest.approx(2 * seconds("cg", once, 100), rel=0.01)
 
     def test_weights_equal_repetitions(self):
         X, Z = problem(40, 8, 3)
@@ -315,13 +315,10 @@ class TestSklearnLearner:
     @pytest.mark.parametrize("regressor", [LinearRegression(), SVR(kernel="linear")], ids=str)
     def test_out_of_sample_predictions_are_by_models_that_did_not_see_the_row(self, regressor):
         X, Z = problem(50, 6, 3)
-        learner = SklearnLearner(regressor, out_of_sample=True, random_state=0).fit(X, Z)
-        assert learner.out_of_sample_.shape == Z.shape
-        changed = Z.copy()
-        changed[7] += 100  # no say in its own prediction
-        again = clone(learner).fit(X, changed)
-        np.testing.assert_allclose(again.out_of_sample_[7], learner.out_of_sample_[7], atol=1e-5)
-        assert np.abs(again.predict(X)[7] - learner.predict(X)[7]).max() > 1e-3
+        H = SklearnLearner(regressor, random_state=0).fit_out_of_sample(X, Z)
+        for rest, out in KFold(5, shuffle=True, random_state=0).split(X):
+            expected = SklearnLearner(regressor).fit(X[rest], Z[rest]).predict(X[out])
+            np.testing.assert_allclose(H[out], expected, atol=1e-5)
 
     def test_does_not_depend_on_n_jobs(self):
         X, Z = problem()

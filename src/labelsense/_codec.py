@@ -28,7 +28,7 @@ from labelsense.estimator import CompressedLabelClassifier
 from labelsense.features import LogTfidfTransformer
 from labelsense.reconstruct import DECODERS
 from labelsense.regress import KernelRidgeLearner, RidgeLearner, SklearnLearner
-from labelsense.regress.design import Design
+from labelsense.regress.in_memory import DenseDesign, SparseDesign, as_design
 from labelsense.regress.kernels import KERNELS, SumKernel
 from labelsense.regress.moments import Moments
 
@@ -55,7 +55,8 @@ ESTIMATORS: dict[str, Any] = {
         Pipeline,
     )
 }
-TRANSIENT = {"_state", "out_of_sample_", "_kernel"}  # made again when needed
+TRANSIENT = {"_state", "_kernel"}  # made again when needed
+RETIRED = {"out_of_sample", "out_of_sample_"}  # in files of version 0.1
 LONG = 64  # lists of plain values from this length on are stored beside the tree
 TRUSTED = ["scipy.sparse._csr.csr_array", "scipy.sparse._csr.csr_matrix"]  # beyond the list of skops: arrays as well
 ARRAY_KINDS = {"float32", "float64", "int32", "int64", "uint8", "bool"}
@@ -157,11 +158,13 @@ class Decoder:
         return PLAIN[kind](self, tree)
 
     def _decode_estimator(self, cls: type, tree: Any) -> Any:
-        settings = {key: self.decode(item) for key, item in tree["settings"].items()}
+        settings = {key: self.decode(item) for key, item in tree["settings"].items() if key not in RETIRED}
         if settings.get("input", "content") != "content":
             raise ValueError("a vectoriser that reads files")
         estimator = cls(**settings)
         for key, item in tree["learned"].items():
+            if key in RETIRED:
+                continue
             if key in settings or callable(getattr(cls, key, None)) or isinstance(getattr(cls, key, None), property):
                 raise ValueError(f"{cls.__name__} cannot have learned {key!r}")
             setattr(estimator, key, self.decode(item))
@@ -239,10 +242,10 @@ def _make_vocabulary(parts: dict[str, Any]) -> Vocabulary:
     return Vocabulary(names, n_labels)
 
 
-def _make_design(parts: dict[str, Any]) -> Design:
+def _make_design(parts: dict[str, Any]) -> Any:
     X = parts["X"]
     _require(sp.issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2), "training rows")
-    return Design(X)
+    return as_design(X.astype(np.float32, copy=False))
 
 
 def _take_moments(moments: Moments) -> dict[str, Any]:
@@ -277,7 +280,9 @@ PARTS = {
         WhitenedOperator, lambda A: {"hadamard": A.hadamard, "whitening": A.whitening}, _make_whitened
     ),
     "Vocabulary": Part(Vocabulary, lambda v: {"names": v.names, "n_labels": v.n_labels}, _make_vocabulary),
-    "Design": Part(Design, lambda design: {"X": design.X}, _make_design),
+    "Design": Part(type(None), lambda design: {}, _make_design),  # in files of version 0.1
+    "DenseDesign": Part(DenseDesign, lambda design: {"X": design.X}, _make_design),
+    "SparseDesign": Part(SparseDesign, lambda design: {"X": design.X}, _make_design),
     "Moments": Part(Moments, _take_moments, _make_moments),
 }
 

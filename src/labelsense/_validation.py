@@ -45,6 +45,29 @@ def check_choice(value: Any, name: str, choices: dict[str, Any]) -> Any:
     return choices[value]
 
 
+def check_places(M: Any, name: str) -> Any:
+    """Return a sparse matrix, refused if it has entries outside of it: compiled code would follow them."""
+    if M.format not in ("csr", "csc", "coo"):
+        M = M.tocoo()
+    if M.format == "coo":
+        numbers = list(zip(("row", "column"), (M.row, M.col), M.shape, strict=True))
+    else:
+        across, n, limit = ("column", *M.shape) if M.format == "csr" else ("row", *M.shape[::-1])
+        starts = M.indptr
+        fits = len(starts) == n + 1 and starts[0] == 0 and starts[-1] <= len(M.indices) == len(M.data)
+        if not fits or (starts[1:] < starts[:-1]).any():
+            raise ValueError(f"{name} has an indptr that does not fit its shape and data. Build the matrix again.")
+        numbers = [(across, M.indices[: starts[-1]], limit)]
+    for what, found, limit in numbers:
+        if len(found) and (found.min() < 0 or found.max() >= limit):
+            wrong = found.min() if found.min() < 0 else found.max()
+            raise ValueError(
+                f"{name} must have {what} numbers from 0 to {limit - 1}. Got {wrong}. Build the matrix again: its "
+                "arrays were changed, or made for another shape."
+            )
+    return M
+
+
 def check_indicator(Y: Any, name: str = "Y") -> CSR:
     """Return a label matrix as a canonical float32 CSR array; finite, no negative entries, at least two columns."""
     if not sp.issparse(Y):
