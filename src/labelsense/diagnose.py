@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from labelsense._typing import CSR, FloatArray
-from labelsense.compress.base import DenseOperator, Operator
-from labelsense.compress.hadamard import HadamardOperator
+from labelsense.compress.base import Operator
 from labelsense.metrics import precision_at_k, squared_error
 from labelsense.reconstruct import Decoder
 
@@ -158,15 +157,9 @@ def _verdict(losses: dict[str, float], gained: float, size: int, k: int) -> tupl
 def _half_precision(operator: Operator, decoder: Decoder, H: FloatArray, Y: CSR, k: int, size: int) -> float:
     """Return the P@k of decoding a random half of the measurements."""
     m = operator.n_measurements
-    some = np.sort(np.random.RandomState(0).permutation(m)[: max(1, m // 2)])
-    scale = np.float32(np.sqrt(m / len(some)))
-    smaller: Operator
-    if isinstance(operator, HadamardOperator):
-        smaller = HadamardOperator(operator.rows[some], operator.order, operator.n_labels)
-    else:
-        smaller = DenseOperator(scale * operator.columns(np.arange(operator.n_labels))[some].T)
-    state = decoder.prepare(smaller)
-    part = np.ascontiguousarray(scale * H[:, some])
+    some = np.random.RandomState(0).permutation(m)[: max(1, m // 2)]
+    state = decoder.prepare(operator.subset(some))
+    part = operator.subset_measurements(H, some)
     return precision_at_k(Y, decoder.path(state, part, [min(size, len(some))])[0], k)
 
 

@@ -32,6 +32,9 @@ class HadamardOperator(Operator):
     def _first_columns(self, n_labels: int) -> HadamardOperator:
         return HadamardOperator(self.rows, self.order, n_labels)
 
+    def _some_rows(self, rows: IntArray) -> HadamardOperator:
+        return HadamardOperator(self.rows[rows], self.order, self.n_labels)
+
     def compress(self, Y: Any) -> FloatArray:
         Y = self._check_labels(Y)
         Z = np.empty((Y.shape[0], self.n_measurements), np.float32)
