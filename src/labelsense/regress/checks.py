@@ -17,11 +17,10 @@ from labelsense.regress.design import Design
 LARGEST = float(np.finfo(np.float32).max)
 ROUNDED_ROWS = 1024  # rows that stand for all when features are searched for digits that float32 loses
 LOST = 0.01  # of the variation of a feature
-SCALE = "Scale the features, for example with sklearn.preprocessing.MaxAbsScaler."
 
 
 def check_training(learner: BaseEstimator, X: Any, y: Any, reset: bool = True) -> tuple[Any, Any]:
-    """Return validated X, CSR or array, and y; warn of features that float32 cannot tell from a constant."""
+    """Return validated X, CSR or array, and y; warn of features that vanish in float32."""
     X, y = validate_data(
         learner,
         X,
@@ -45,7 +44,7 @@ def check_training(learner: BaseEstimator, X: Any, y: Any, reset: bool = True) -
 
 def check_new_rows(learner: BaseEstimator, X: Any) -> Any:
     """Return validated rows to predict, CSR or array of float32."""
-    with np.errstate(over="ignore"):  # what is too large is refused
+    with np.errstate(over="ignore", invalid="ignore"):  # what is too large is refused
         X = validate_data(learner, X, accept_sparse="csr", reset=False, dtype=np.float32)
     if sp.issparse(X):
         check_places(X, "X")
@@ -58,14 +57,17 @@ def check_magnitude(design: Design) -> None:
     if not total <= LARGEST:
         raise ValueError(
             f"X is too large for sums of squares in float32: those of its entries add up to {total:.2g}, and "
-            f"{LARGEST:.2g} is the most. {SCALE}"
+            f"{LARGEST:.2g} is the most. Scale the features, for example with sklearn.preprocessing.MaxAbsScaler."
         )
 
 
 def check_solution(*solution: Any) -> None:
     """Refuse to keep coefficients that are not numbers."""
     if not all(map(all_finite, solution)):
-        raise ValueError(f"The solution of the regressions does not fit in float32: X or y is too large. {SCALE}")
+        raise ValueError(
+            "The coefficients of the regressions do not fit in float32. Scale the features and targets, for example "
+            "with sklearn.preprocessing.StandardScaler, or raise alpha."
+        )
 
 
 def check_predictions(H: FloatArray, X: Any) -> FloatArray:
@@ -90,8 +92,8 @@ def _warn_of_rounding(X: Any) -> None:
     if len(lost):
         values = as_dense(X[rows][:, [lost[0]]])
         warnings.warn(
-            f"{len(lost)} features of X vary too little beside their size for float32, in which learners compute: "
-            f"feature {lost[0]} by {values.std():.2g} around {values.mean():.2g}. Subtract the means first, for "
+            f"{len(lost)} features of X lose what they say when rounded to float32, in which learners compute: feature "
+            f"{lost[0]} varies by {values.std():.2g} around {values.mean():.2g}. Subtract the means and scale, for "
             "example with sklearn.preprocessing.StandardScaler.",
             UserWarning,
             stacklevel=5,
@@ -113,7 +115,7 @@ def _hidden_by_rounding(X: Any) -> Any:
             rounding = ((X - X.astype(np.float32)) ** 2).sum(axis=0)
             size = (X**2).sum(axis=0)
     varies = variation > 1e-24 * size  # a constant feature has nothing to lose
-    return varies & (rounding > LOST**2 * variation)
+    return varies & (rounding > LOST**2 * variation) & np.isfinite(rounding)  # what is too large is refused elsewhere
 
 
 def _column_sums(X: CSR, values: DoubleArray) -> DoubleArray:

@@ -11,7 +11,7 @@ from labelsense._blocks import row_blocks
 from labelsense._typing import DoubleArray, FloatArray, IntArray, Rows
 from labelsense.regress import lapack
 from labelsense.regress.design import MemoryDesign
-from labelsense.regress.primal import leave_one_out, mean_square, positive_eigenpairs
+from labelsense.regress.primal import USELESS, leave_one_out, mean_square, positive_eigenpairs
 from labelsense.regress.problem import DirectSolver, Problem
 
 SMALL = 1024
@@ -84,12 +84,14 @@ class DualSystem:
 
     def _factor(self, alpha: float) -> bool:
         self._L = self._matrix()
+        norm = lapack.largest_eigenvalue(self._L) if alpha == 0 else 0.0
         self._L[np.diag_indices_from(self._L)] += alpha
         try:
             lapack.cholesky(self._L)
         except lapack.NotPositiveDefiniteError:
             return False
-        return True
+        # Without a penalty, rounding may hide that K is singular: it always is, if it has been centred.
+        return alpha > 0 or lapack.reciprocal_condition(self._L, norm) > USELESS[self._L.dtype]
 
     def _matrix(self) -> Any:
         """Return K, to be overwritten."""
