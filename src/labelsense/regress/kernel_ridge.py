@@ -10,7 +10,8 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from labelsense._blocks import available_memory, row_blocks
+from labelsense._blocks import row_blocks
+from labelsense._memory import available_memory
 from labelsense._progress import say, showing
 from labelsense._typing import FloatArray, as_dense
 from labelsense._validation import check_choice, check_count, check_real

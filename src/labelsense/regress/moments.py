@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from labelsense._blocks import available_memory
+from labelsense._memory import available_memory
 from labelsense._typing import DoubleArray, as_dense
 from labelsense.regress import lapack
 from labelsense.regress.design import Design
