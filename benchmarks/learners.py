@@ -33,7 +33,7 @@ from labelsense import (
 )
 from labelsense.data import make_tagged_documents
 from labelsense.metrics import precision_at_k
-from labelsense.regress.design import Design
+from labelsense.regress.in_memory import as_design
 from labelsense.regress.kernels import kernel_matrix
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -138,7 +138,7 @@ def eurlex():
 
 def bare_kernel_ridge(X, m):
     """Return the seconds of the kernel matrix, spotrf and spotrs alone."""
-    K, kernel_time = seconds(lambda: kernel_matrix(RBFKernel(1.0), Design(X)))
+    K, kernel_time = seconds(lambda: kernel_matrix(RBFKernel(1.0), as_design(X)))
     K = np.asfortranarray(np.tril(K).T)
     K[np.diag_indices_from(K)] += 0.3
     (L, _), factor = seconds(lambda: lapack.spotrf(K, lower=0, overwrite_a=1, clean=0))

@@ -112,10 +112,11 @@ def cosamp(A, h, s, max_rounds=50):
     return y
 
 
-def ridge(X, Z, alpha):
+def ridge(X, Z, alpha, weights=None):
     """Ridge with an unpenalised intercept, by the augmented least-squares problem."""
-    x_mean, z_mean = X.mean(axis=0), Z.mean(axis=0)
-    Xc, Zc = X - x_mean, Z - z_mean
+    x_mean, z_mean = np.average(X, axis=0, weights=weights), np.average(Z, axis=0, weights=weights)
+    root = np.sqrt(np.ones(len(X)) if weights is None else weights)[:, None]
+    Xc, Zc = root * (X - x_mean), root * (Z - z_mean)
     p = X.shape[1]
     stacked = np.vstack([Xc, np.sqrt(alpha) * np.eye(p)])
     W = np.linalg.lstsq(stacked, np.vstack([Zc, np.zeros((p, Z.shape[1]))]), rcond=None)[0]

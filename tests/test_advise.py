@@ -21,12 +21,13 @@ from labelsense import (
     RidgeLearner,
 )
 from labelsense.advisor import advise
-from labelsense.advisor.costs import data_bytes, work_bytes
+from labelsense.advisor.costs import fit_bytes
 from labelsense.advisor.sparsity import Sparsity
 from labelsense.advisor.trial import Trial, extrapolate, make_splits, measurement_grid
 from labelsense.data import make_tagged_documents
 from labelsense.features import make_features
 from labelsense.metrics import precision_at_k
+from labelsense.regress.base import data_bytes
 
 
 @pytest.fixture(scope="module")
@@ -213,7 +214,7 @@ class TestCosts:
         clf.fit(X, Y)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert work_bytes(learner, X, m) + data_bytes(Y) == pytest.approx(peak, rel=0.25)
+        assert fit_bytes(learner, X, m) + data_bytes(Y) == pytest.approx(peak, rel=0.25)
 
     def test_the_size_of_the_model_is_exact(self, documents, advice):
         clf = advice.make_classifier().fit(*documents)

@@ -21,6 +21,7 @@ from labelsense import (
     WhitenedCompressor,
 )
 from labelsense.compress import auto_measurements
+from labelsense.compress.whitened import whiten
 from labelsense.data import load_debtags
 
 SIZES = [(2, 2), (3, 2), (17, 9), (64, 64), (100, 50), (130, 121), (1000, 90)]
@@ -61,6 +62,25 @@ class TestContract:
         gram = np.abs(unit.T @ unit)
         np.fill_diagonal(gram, 0)
         assert A.coherence() == pytest.approx(gram.max(), abs=1e-5)
+
+    def test_some_of_the_measurements_make_a_smaller_matrix_of_the_kind(self, compressor, d, m):
+        A = make_operator(compressor, d, m)
+        rng = np.random.default_rng(0)
+        rows = rng.permutation(A.n_measurements)[: (A.n_measurements + 1) // 2]
+        some = A.subset(rows)
+        Y = sp.random_array((6, d), density=0.3, rng=rng, dtype=np.float32).tocsr()
+        assert type(some) is type(A)
+        assert (some.n_measurements, some.n_labels, some.capacity) == (len(rows), d, A.capacity)
+        np.testing.assert_allclose(A.subset_measurements(A.compress(Y), rows), some.compress(Y), atol=2e-4)
+        # It is made of the rows named and no others: those of A, or those of the Hadamard matrix that A whitens.
+        kept = dense(getattr(A, "hadamard", A))[np.sort(rows)]
+        assert np.linalg.matrix_rank(np.vstack([kept, dense(some)]), tol=1e-3) == np.linalg.matrix_rank(kept, tol=1e-3)
+        assert (some.column_norms**2).mean() == pytest.approx((A.column_norms**2).mean(), rel=0.5)
+
+    def test_all_of_the_measurements_are_the_matrix_itself(self, compressor, d, m):
+        A = make_operator(compressor, d, m)
+        rows = np.arange(A.n_measurements)
+        np.testing.assert_allclose(dense(A.subset(rows[::-1])), dense(A), atol=1e-4)
 
     def test_survives_pickling(self, compressor, d, m):
         A = make_operator(compressor, d, m)
@@ -234,6 +254,31 @@ class TestNumberOfMeasurements:
     def test_a_stored_matrix_beyond_memory_is_refused(self):
         with pytest.raises(ValueError, match=r"would take 8.0 GB. Use HadamardCompressor"):
             GaussianCompressor(n_measurements=1000).fit(2_000_000)
+
+
+def test_a_subset_of_whitened_rows_is_what_whitening_them_gives():
+    A = WhitenedCompressor(40, random_state=0).fit(zipf_labels(100)).operator_
+    rows = np.random.default_rng(0).permutation(40)[:15]
+    frequencies = np.asarray(zipf_labels(100).mean(axis=0)).ravel()
+    np.testing.assert_allclose(dense(A.subset(rows)), dense(whiten(A.hadamard.subset(rows), frequencies)), atol=1e-4)
+
+
+@pytest.mark.parametrize("rows", [[], [0, 0], [-1], [5]])
+def test_subsets_are_of_different_rows_that_there_are(rows):
+    A = HadamardCompressor(5, random_state=0).fit(20).operator_
+    with pytest.raises(ValueError, match="rows must be different numbers from 0 to 4, and at least one. Got"):
+        A.subset(rows)
+    with pytest.raises(ValueError, match="rows must be different numbers from 0 to 4, and at least one. Got"):
+        A.subset_measurements(np.zeros((1, 5)), rows)
+
+
+@pytest.mark.parametrize("compressor", COMPRESSORS)
+def test_labels_that_are_out_of_range_are_refused_before_compiled_code_follows_them(compressor):
+    A = make_operator(compressor, 30, 20)
+    Y = zipf_labels(30).astype(np.float32)
+    Y.indices[3] = 10**6
+    with pytest.raises(ValueError, match="Y must have column numbers from 0 to 29. Got 1000000"):
+        A.compress(Y)
 
 
 def test_operators_refuse_other_shapes():

@@ -6,8 +6,10 @@ import scipy.sparse as sp
 from conftest import problem
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import KFold
 
 from labelsense import CosineKernel, KernelRidgeLearner, PolynomialKernel, RBFKernel
+from labelsense.regress import lapack
 
 
 class TestKernelRidge:
@@ -52,6 +54,30 @@ class TestKernelRidge:
         assert strips.n_iter_ > 1
         np.testing.assert_allclose(strips.predict(X), whole.predict(X), atol=1e-3)
 
+    def test_beyond_memory_folds_are_held_out(self, monkeypatch):
+        monkeypatch.setattr("labelsense.regress.kernel_blocks.LANDMARKS", 40)
+        X, Z = problem(100, 8, 4)
+        learner = KernelRidgeLearner(RBFKernel(0.5), 0.1, max_memory=0, tol=1e-5, random_state=0)
+        H = learner.fit_out_of_sample(X, Z)
+        for rest, out in KFold(5, shuffle=True, random_state=0).split(X):
+            expected = KernelRidgeLearner(RBFKernel(0.5), 0.1).fit(X[rest], Z[rest]).predict(X[out])
+            np.testing.assert_allclose(H[out], expected, atol=1e-3)
+
+    def test_a_kernel_matrix_without_a_factor_is_made_again(self, monkeypatch):
+        X, Z = problem(50, 8, 3)
+        expected = KernelRidgeLearner(RBFKernel(0.5), 0.2).fit(X, Z).predict(X)
+
+        def fail(A):
+            A[:] = 7  # an attempt overwrites the matrix
+            raise lapack.NotPositiveDefiniteError
+
+        monkeypatch.setattr(lapack, "cholesky", fail)
+        model = KernelRidgeLearner(RBFKernel(0.5), 0.2)
+        np.testing.assert_allclose(model.fit(X, Z).predict(X), expected, atol=1e-3)
+        residuals = KernelRidgeLearner(RBFKernel(0.5), 0.2).fit_out_of_sample(X, Z) - Z
+        monkeypatch.undo()
+        np.testing.assert_allclose(residuals, model.fit_out_of_sample(X, Z) - Z, atol=1e-2)
+
     def test_too_few_steps_are_reported(self):
         X, Z = problem(150, 8, 4)
         with pytest.warns(ConvergenceWarning, match="did not reach tol=1e-06 in max_iter=1 steps"):
@@ -59,10 +85,6 @@ class TestKernelRidge:
 
     def test_what_cannot_fit_is_refused_before_anything_is_allocated(self, monkeypatch):
         X, Z = problem()
-        with pytest.raises(
-            MemoryError, match="for out-of-sample predictions of 60 rows.*Use fewer rows, or RidgeLearner"
-        ):
-            KernelRidgeLearner(out_of_sample=True, max_memory=1e-6).fit(X, Z)
         monkeypatch.setattr("labelsense.regress.kernel_ridge.available_memory", lambda: 1e4)
         with pytest.raises(
             MemoryError, match="for 60 rows and 5 targets, even without the kernel matrix.*RidgeLearner"

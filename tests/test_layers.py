@@ -17,9 +17,10 @@ advisor experiments theory dask
 model_file estimator baselines predictor diagnose
 compress regress reconstruct refine
 features data metrics
-labels errors _storage _tree _tensors _skops _validation _label_input _files _blocks _progress _typing _version _kernels
+labels _label_input _tree _tensors _skops _files
+_storage _validation errors _memory _blocks _progress _typing _version _kernels
 """
-OPTIONAL = {"matplotlib", "pyarrow", "skops", "mahotas", "PIL"}
+OPTIONAL = {"matplotlib", "pyarrow", "skops", "mahotas", "PIL", "resource"}  # the last is not everywhere
 # Imports inside functions that are still to be moved, as (file, module).
 WAITING = {
     ("data/datasets.py", "labelsense.data.fetch"),

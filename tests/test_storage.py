@@ -473,7 +473,7 @@ def test_a_class_can_have_another_name_in_files_and_share_it(monkeypatch):
 
 
 def test_what_is_made_when_needed_is_not_stored():
-    model = RidgeLearner(out_of_sample=True).fit(np.eye(4), np.eye(4))
+    model = RidgeLearner().fit(np.eye(4), np.eye(4))
     model._anything = model.note = object()
     tree = Encoder().encode(model, "model")
     assert set(tree["learned"]) == {"n_features_in_", "_flat", "_solution", "_moments", "alpha_", "solver_", "n_iter_"}

@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, TypeVar
 
 from joblib import effective_n_jobs
@@ -63,12 +62,3 @@ def _pool(process: int, threads: int) -> ThreadPoolExecutor:
     A fork has none of its parent's threads, hence the first argument.
     """
     return ThreadPoolExecutor(threads, thread_name_prefix=NAME)
-
-
-def available_memory() -> float:
-    """Return how many bytes can be allocated without swapping; infinity where the system does not tell."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:
-        return float("inf")
-    return next((1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), float("inf"))

@@ -10,8 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from labelsense._typing import CSR, FloatArray
-from labelsense.compress.base import DenseOperator, Operator
-from labelsense.compress.hadamard import HadamardOperator
+from labelsense.compress.base import Operator
 from labelsense.labels import top_k
 from labelsense.metrics import ranking_figures, sparsity_error, squared_error
 from labelsense.reconstruct import Decoder
@@ -158,16 +157,10 @@ def _verdict(losses: dict[str, float], gained: float, size: int, k: int) -> tupl
 def _half_precision(operator: Operator, decoder: Decoder, H: FloatArray, Y: CSR, k: int, size: int) -> float:
     """Return the P@k of decoding a random half of the measurements."""
     m = operator.n_measurements
-    some = np.sort(np.random.RandomState(0).permutation(m)[: max(1, m // 2)])
-    scale = np.float32(np.sqrt(m / len(some)))
-    smaller: Operator
-    if isinstance(operator, HadamardOperator):
-        smaller = HadamardOperator(operator.rows[some], operator.order, operator.n_labels)
-    else:
-        smaller = DenseOperator(scale * operator.columns(np.arange(operator.n_labels))[some].T)
-    state = decoder.prepare(smaller)
+    some = np.random.RandomState(0).permutation(m)[: max(1, m // 2)]
+    state = decoder.prepare(operator.subset(some))
     smaller_support = clone(decoder).set_params(n_nonzero=min(size, len(some)))
-    return _precision(Y, smaller_support.decode(state, np.ascontiguousarray(scale * H[:, some])), k)
+    return _precision(Y, smaller_support.decode(state, operator.subset_measurements(H, some)), k)
 
 
 def _precision(Y: CSR, scores: CSR, k: int) -> float:

@@ -16,7 +16,7 @@ from labelsense._progress import say, showing
 from labelsense._typing import CSR, FloatArray, RandomState
 from labelsense._validation import check_choice, check_count, holds_texts
 from labelsense.advisor.advice import Advice, Option
-from labelsense.advisor.costs import Costs, model_bytes, peak_bytes, solver_of, work
+from labelsense.advisor.costs import Costs, peak_bytes
 from labelsense.advisor.reasons import explain
 from labelsense.advisor.sparsity import Sparsity
 from labelsense.advisor.trial import Trial, extrapolate, likeness, make_splits, measurement_grid, quiet
@@ -29,7 +29,7 @@ from labelsense.predictor import make_learner
 from labelsense.reconstruct import DECODERS
 from labelsense.reconstruct.base import AUTO_NONZERO
 from labelsense.regress import Learner, RidgeLearner
-from labelsense.regress.ridge import descend
+from labelsense.regress.penalty import descend
 
 LEAST_ROWS = 10
 POINT = 0.01
@@ -262,11 +262,12 @@ def _costs(trial: Trial, best: Option) -> Costs:
     with quiet():
         decoder.decode(state, H)
     decoding = (time.perf_counter() - start) / len(H)
+    whole, tried = learner.cost(X, m), learner.cost(X[sampled], len(trial.rows))
     return Costs(
-        solver=solver_of(learner, X, m),
+        solver=whole.solver,
         compress_seconds=trial.compress_seconds * part * Y.nnz / max(1, Y[sampled].nnz),
-        fit_seconds=trial.fit_seconds * work(learner, X, m) / work(learner, X[sampled], len(trial.rows)),
+        fit_seconds=trial.fit_seconds * whole.seconds / tried.seconds,
         predict_seconds=1000 * (trial.predict_seconds * part / n + decoding),
-        model_bytes=model_bytes(learner, X, m),
+        model_bytes=whole.model_bytes,
         peak_bytes=peak_bytes(learner, X, Y, m),
     )

@@ -24,6 +24,7 @@ from sklearn.preprocessing import normalize
 from labelsense._blocks import map_rows
 from labelsense._progress import say
 from labelsense._typing import CSR, FloatArray, IntArray
+from labelsense.compress import Operator
 from labelsense.compress.hadamard import HadamardOperator, hadamard_order
 from labelsense.labels import top_k
 from labelsense.metrics import precision_at_k
@@ -121,21 +122,22 @@ class Trial:
     def __post_init__(self) -> None:
         self.truth = sp.csr_array(sp.vstack([self.Y[split.test] for split in self.splits], format="csr"))
         self.largest = min(len(split.train) for split in self.splits)
-
-    def operator(self, m: int) -> HadamardOperator:
-        """Return A with the first m rows."""
         d = self.Y.shape[1]
-        return HadamardOperator(self.rows[:m], hadamard_order(d), d)
+        self.whole = HadamardOperator(self.rows, hadamard_order(d), d)
+        self.places = np.searchsorted(self.whole.rows, self.rows)  # of the rows within A, in the order of smaller ones
+
+    def operator(self, m: int) -> Operator:
+        """Return A with the first m rows."""
+        return self.whole.subset(self.places[:m])
 
     def measure(self, size: int) -> FloatArray:
         """Return the measurements of the held-out rows as predicted after learning from ``size`` rows."""
-        A = self.operator(len(self.rows))
         parts = []
         self.predict_seconds = 0.0
         for split in self.splits:
             train = split.train[:size]
             start = time.perf_counter()
-            Z = A.compress(self.Y[train])
+            Z = self.whole.compress(self.Y[train])
             compressed = time.perf_counter()
             model = clone(self.learner).fit(self.X[train], Z)
             fitted = time.perf_counter()
@@ -148,9 +150,7 @@ class Trial:
 
     def subset(self, H: FloatArray, m: int) -> FloatArray:
         """Return the measurements by the first m rows of A out of those by all rows."""
-        every, some = np.sort(self.rows), np.sort(self.rows[:m])
-        scale = np.float32(np.sqrt(len(every) / m))
-        return np.ascontiguousarray(H[:, np.searchsorted(every, some)] * scale)
+        return self.whole.subset_measurements(H, self.places[:m])
 
     def decode(self, decoder: Decoder, m: int, H: FloatArray, sizes: Sequence[int]) -> list[CSR]:
         """Return the labels decoded from measurements by the first m rows, for each support size."""

@@ -13,8 +13,8 @@ from sklearn.utils import check_array, check_random_state
 
 from labelsense import _kernels
 from labelsense._storage import Parts, require, require_array, storable
-from labelsense._typing import CSR, FloatArray
-from labelsense._validation import check_count, check_indicator, check_measurements
+from labelsense._typing import CSR, FloatArray, IntArray
+from labelsense._validation import check_count, check_indicator, check_measurements, check_places
 
 GRAM_BYTES = 2**28  # a stored matrix gets its Gram matrix up to d = 8192
 STORED_BYTES = 2**32
@@ -89,8 +89,41 @@ class Operator(ABC):
             )
         return self._first_columns(n_labels)
 
+    def subset(self, rows: Any) -> Operator:
+        """Return A with some of its measurements, scaled so that columns keep their length on average.
+
+        ``subset(rows).compress(Y)`` equals ``subset_measurements(compress(Y), rows)``. The rows are numbers from 0 to
+        m - 1, all different; their order does not matter.
+        """
+        return self._some_rows(self._check_rows(rows))
+
+    def subset_measurements(self, H: Any, rows: Any) -> FloatArray:
+        """Return the measurements by ``subset(rows)``, (n, len(rows)), out of those by A, (n, m)."""
+        rows = self._check_rows(rows)
+        return self._some_measurements(check_measurements(H, self.n_measurements), rows)
+
+    @abstractmethod
+    def _some_rows(self, rows: IntArray) -> Operator:
+        """Return A with some of its measurements, in ascending order."""
+
+    def _some_measurements(self, H: FloatArray, rows: IntArray) -> FloatArray:
+        return H[:, rows] * self._subset_scale(rows)
+
+    def _subset_scale(self, rows: IntArray) -> np.float32:
+        return np.float32(math.sqrt(self.n_measurements / len(rows)))
+
+    def _check_rows(self, rows: Any) -> IntArray:
+        given = np.asarray(rows, dtype=np.int64).ravel()
+        unique = np.unique(given)
+        if not len(given) or len(unique) < len(given) or unique[0] < 0 or unique[-1] >= self.n_measurements:
+            raise ValueError(
+                f"rows must be different numbers from 0 to {self.n_measurements - 1}, and at least one. Got {rows!r}."
+            )
+        return unique
+
     def _check_labels(self, Y: Any) -> CSR:
         Y = sp.csr_array(Y if sp.issparse(Y) else check_array(Y, dtype=np.float32, ensure_min_samples=0))
+        check_places(Y, "Y")
         if Y.shape[1] != self.n_labels:
             raise ValueError(f"Y must have one column per label, {self.n_labels}. Got {Y.shape[1]} columns.")
         return Y.astype(np.float32, copy=False)
@@ -124,6 +157,9 @@ class DenseOperator(Operator):
         require_array(columns, "the columns of A", "float32", (None, None), finite=True)
         require(type(n_labels) is int and 0 < n_labels <= len(columns), "A must have a column for each label")
         return cls(columns, n_labels)
+
+    def _some_rows(self, rows: IntArray) -> DenseOperator:
+        return DenseOperator(self._stored[:, rows] * self._subset_scale(rows), self.n_labels)
 
     def compress(self, Y: Any) -> FloatArray:
         return np.asarray(self._check_labels(Y) @ self._columns, dtype=np.float32)

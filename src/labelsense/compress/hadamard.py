@@ -47,6 +47,9 @@ class HadamardOperator(Operator):
         require(within and len(np.unique(rows)) == len(rows), "the rows of A must be different ones of the matrix")
         return cls(rows, order, n_labels)
 
+    def _some_rows(self, rows: IntArray) -> HadamardOperator:
+        return HadamardOperator(self.rows[rows], self.order, self.n_labels)
+
     def compress(self, Y: Any) -> FloatArray:
         Y = self._check_labels(Y)
         Z = np.empty((Y.shape[0], self.n_measurements), np.float32)

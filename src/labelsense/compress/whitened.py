@@ -12,7 +12,7 @@ from sklearn.utils.random import sample_without_replacement
 from labelsense import _kernels
 from labelsense._blocks import row_blocks
 from labelsense._storage import Parts, require, require_array, storable
-from labelsense._typing import FloatArray, IntArray
+from labelsense._typing import DoubleArray, FloatArray, IntArray
 from labelsense._validation import check_measurements
 from labelsense.compress.base import STORED_BYTES, DenseOperator, Operator
 from labelsense.compress.hadamard import HadamardCompressor, HadamardOperator
@@ -50,6 +50,15 @@ class WhitenedOperator(Operator):
         require(triangular, "the whitening of A must be lower triangular, with a positive diagonal")
         return cls(hadamard, T)
 
+    def _some_rows(self, rows: IntArray) -> WhitenedOperator:
+        """Return what whitening some of the rows of A would have given: T'T is the inverse of a block of N."""
+        inverse = self._invert()[rows]
+        return _whitened(self.hadamard._some_rows(rows), inverse @ inverse.T)
+
+    def _some_measurements(self, H: FloatArray, rows: IntArray) -> FloatArray:
+        back = self._invert()[rows] * self._subset_scale(rows)  # to measurements by the rows of A themselves
+        return H @ (self._some_rows(rows).whitening @ back).T.astype(np.float32)
+
     def compress(self, Y: Any) -> FloatArray:
         return self.hadamard.compress(Y) @ self.whitening.T
 
@@ -69,6 +78,10 @@ class WhitenedOperator(Operator):
     def kernel(self) -> Any:
         return self._kernel
 
+    def _invert(self) -> DoubleArray:
+        """Return T^-1. Its product with its transpose is N, up to a factor."""
+        return solve_triangular(self.whitening.astype(np.float64), np.eye(self.n_measurements), lower=True)
+
     @cached_property
     def _squared(self) -> FloatArray:
         return self.whitening.T @ self.whitening
@@ -80,9 +93,13 @@ class WhitenedOperator(Operator):
         columns = np.zeros((self.n_labels, m + -m % PADDING), np.float32)
         for block in row_blocks(self.n_labels, 4096):
             columns[block, :m] = self.hadamard.columns(np.arange(block.start, block.stop)).T @ self._squared
-        inverse = np.linalg.inv(self.whitening)
+        inverse = self._invert().astype(np.float32)
         return _kernels.Whitened(
-            self.hadamard.kernel(), np.pad(self.whitening, pad), np.pad(inverse, pad), columns, 1 / self.column_norms
+            self.hadamard.kernel(),
+            np.pad(self.whitening, pad),
+            np.pad(inverse, pad),
+            columns,
+            1 / self.column_norms,
         )
 
     def __reduce__(self) -> Any:
@@ -149,6 +166,11 @@ def whiten(hadamard: HadamardOperator, frequencies: Any) -> WhitenedOperator:
     """Return T A in whose measurements the labels that are not found yet are white noise."""
     N = correlations(frequencies / (frequencies + FREQUENT), hadamard.order)[_differences(hadamard)]
     N[np.diag_indices_from(N)] += NOISE
+    return _whitened(hadamard, N)
+
+
+def _whitened(hadamard: HadamardOperator, N: Any) -> WhitenedOperator:
+    """Return T A with T'T in proportion to the inverse of N, and columns of norm one in the mean."""
     T = solve_triangular(np.linalg.cholesky(N), np.eye(len(N)), lower=True)
     return WhitenedOperator(hadamard, T / np.sqrt(_squared_norms(hadamard, T.T @ T).mean()))
 

@@ -8,15 +8,13 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, clone
-from sklearn.model_selection import KFold
-from sklearn.utils import _safe_indexing, check_random_state, get_tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from labelsense._storage import require, storable
-from labelsense._typing import FloatArray
-from labelsense.regress.base import Learner, as_columns
+from labelsense._typing import FloatArray, as_dense
+from labelsense.regress.base import FitCost, Learner, as_columns
 
-FOLDS = 5
 DENSE_FEATURES = 2**24  # that one row may have
 
 
@@ -33,17 +31,13 @@ class SklearnLearner(Learner):
         A scikit-learn regressor.
     n_jobs : int, optional
         How many copies to fit at a time.
-    out_of_sample : bool
-        Whether ``fit`` also computes ``out_of_sample_``, by five more fits.
     random_state : int, RandomState or None
-        Seed of the folds.
+        Seed of the folds of ``fit_out_of_sample``.
 
     Attributes
     ----------
     regressors_ : list
         One fitted regressor for all measurements, or one per measurement.
-    out_of_sample_ : array (n, m)
-        Predictions of each of five folds of the rows by a model of the others.
 
     Examples
     --------
@@ -54,34 +48,38 @@ class SklearnLearner(Learner):
     (2, (1, 2))
     """
 
-    def __init__(
-        self, regressor: Any, *, n_jobs: int | None = None, out_of_sample: bool = False, random_state: Any = None
-    ) -> None:
+    def __init__(self, regressor: Any, *, n_jobs: int | None = None, random_state: Any = None) -> None:
         self.regressor = regressor
         self.n_jobs = n_jobs
-        self.out_of_sample = out_of_sample
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> SklearnLearner:
+    @property
+    def takes_weights(self) -> bool:
+        return has_fit_parameter(self.regressor, "sample_weight")
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SklearnLearner:
         if y is None:
             raise ValueError("SklearnLearner requires y to be passed, but the target y is None.")
+        if sample_weight is not None and not self.takes_weights:
+            raise TypeError(f"{type(self.regressor).__name__} does not take sample_weight. Use RidgeLearner.")
         Z, self._flat = as_columns(y)
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         if get_tags(self.regressor).target_tags.multi_output:
-            self.regressors_ = [clone(self.regressor).fit(X, Z.toarray() if sp.issparse(Z) else Z)]
+            self.regressors_ = [clone(self.regressor).fit(X, as_dense(Z), **weights)]
         else:
-            tasks = (delayed(_fit_one)(self.regressor, X, Z, i) for i in range(Z.shape[1]))
+            tasks = (delayed(_fit_one)(self.regressor, X, Z, i, weights) for i in range(Z.shape[1]))
             self.regressors_ = list(Parallel(n_jobs=self.n_jobs)(tasks))
-        if self.out_of_sample:
-            self.out_of_sample_ = self._predict_folds(X, Z)
         return self
 
-    def _predict_folds(self, X: Any, Z: Any) -> FloatArray:
-        H = np.empty(Z.shape, np.float32)
-        folds = KFold(min(FOLDS, Z.shape[0]), shuffle=True, random_state=check_random_state(self.random_state))
-        for rest, out in folds.split(np.zeros(Z.shape[0])):
-            model = clone(self).set_params(out_of_sample=False)
-            H[out] = model.fit(_safe_indexing(X, rest), Z[rest]).predict(_safe_indexing(X, out))
-        return H
+    def fit_out_of_sample(self, X: Any, y: Any, sample_weight: Any = None) -> FloatArray:
+        """Fit, and return predictions of each of five folds of the rows by a model of the others: six fits."""
+        self.fit(X, y, sample_weight)
+        weights = None if sample_weight is None else np.asarray(sample_weight)
+        return self._shape_like_fit(self._predict_folds(X, as_columns(y)[0], weights))
+
+    def cost(self, X: Any, n_targets: int) -> FitCost:
+        """Return that it is in proportion to the rows and targets; more is not known of other people's regressors."""
+        return FitCost(type(self).__name__, 1e-9 * X.shape[0] * n_targets, None, None)
 
     def _check_stored(self) -> None:
         regressors = self.regressors_
@@ -113,6 +111,6 @@ class SklearnLearner(Learner):
         return tags
 
 
-def _fit_one(regressor: BaseEstimator, X: Any, Z: Any, i: int) -> BaseEstimator:
-    target = Z[:, [i]].toarray().ravel() if sp.issparse(Z) else np.asarray(Z)[:, i]
-    return clone(regressor).fit(X, target)
+def _fit_one(regressor: BaseEstimator, X: Any, Z: Any, i: int, weights: dict[str, Any]) -> BaseEstimator:
+    target = Z[:, [i]].toarray().ravel() if sp.issparse(Z) else Z[:, i]
+    return clone(regressor).fit(X, target, **weights)

@@ -3,13 +3,40 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.model_selection import KFold
+from sklearn.utils import _safe_indexing, check_random_state
 
-from labelsense._typing import FloatArray
+from labelsense._typing import DoubleArray, FloatArray
+
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class FitCost:
+    """What a fit will take, by what the code really does and allocates.
+
+    Attributes
+    ----------
+    solver : str
+        How the regressions will be solved, in a word.
+    seconds : float
+        About how long, on two cores. Good for the ratio of two fits by one learner.
+    work_bytes : int or None
+        The most memory that is allocated beyond X and the targets. None where the learner does not know.
+    model_bytes : int or None
+        The size of the learned coefficients, in memory or in a file. None where the learner does not know.
+    """
+
+    solver: str
+    seconds: float
+    work_bytes: int | None
+    model_bytes: int | None
 
 
 class Learner(RegressorMixin, BaseEstimator, ABC):
@@ -17,6 +44,18 @@ class Learner(RegressorMixin, BaseEstimator, ABC):
 
     ``fit(X, y)`` takes X (n, p) sparse or dense and targets y (n, m), ``predict(X)`` returns (n, m).
     """
+
+    random_state: Any
+
+    @property
+    def takes_weights(self) -> bool:
+        """Whether ``fit`` and ``fit_out_of_sample`` take ``sample_weight``."""
+        return False
+
+    @property
+    def takes_updates(self) -> bool:
+        """Whether there are ``partial_fit`` and ``forget``, which change a model as if it had been fitted anew."""
+        return False
 
     @abstractmethod
     def fit(self, X: Any, y: Any) -> Learner:
@@ -30,11 +69,42 @@ class Learner(RegressorMixin, BaseEstimator, ABC):
         """Return how many numbers it predicts of a row, by trying an empty one. A stored model may say anything."""
         return self.predict(sp.csr_array((1, n_features), dtype=np.float32)).size
 
+    @abstractmethod
+    def fit_out_of_sample(self, X: Any, y: Any) -> FloatArray:
+        """Fit, and return predictions of the same rows by models that did not see them, (n, m).
+
+        What learns from predictions should learn from these: fitted values are closer to the targets than predictions
+        of new rows will be.
+        """
+
+    @abstractmethod
+    def cost(self, X: Any, n_targets: int) -> FitCost:
+        """Return what a fit of so many regressions on X will take."""
+
+    def _predict_folds(self, X: Any, Z: Any, sample_weight: DoubleArray | None = None) -> FloatArray:
+        """Return predictions of each of five folds of the rows by a copy of this learner that has seen the others."""
+        n = check_two_rows(X)
+        H = np.empty(Z.shape, np.float32)
+        folds = KFold(min(FOLDS, n), shuffle=True, random_state=check_random_state(self.random_state))
+        for rest, out in folds.split(np.zeros(n)):
+            weights = {} if sample_weight is None else {"sample_weight": sample_weight[rest]}
+            model = clone(self).fit(_safe_indexing(X, rest), Z[rest], **weights)
+            H[out] = model.predict(_safe_indexing(X, out))
+        return H
+
     def _shape_like_fit(self, H: FloatArray) -> FloatArray:
         """Return one column as a vector if ``fit`` was given a vector."""
         return H[:, 0] if self._flat else H
 
     _flat: bool = False
+
+
+def check_two_rows(X: Any) -> int:
+    """Return the number of rows, if one can be left out."""
+    n = int(X.shape[0] if hasattr(X, "shape") else len(X))
+    if n < 2:
+        raise ValueError(f"X must have at least 2 rows, so that one can be left out. Got n_samples = {n}.")
+    return n
 
 
 def as_columns(Z: Any) -> tuple[Any, bool]:
@@ -43,3 +113,10 @@ def as_columns(Z: Any) -> tuple[Any, bool]:
         return Z.tocsr(), False
     Z = np.asarray(Z)
     return (Z.reshape(-1, 1), True) if Z.ndim == 1 else (Z, False)
+
+
+def data_bytes(M: Any) -> int:
+    """Return the memory of a sparse or dense matrix."""
+    if sp.issparse(M):
+        return int(M.data.nbytes + M.indices.nbytes + M.indptr.nbytes)
+    return int(M.nbytes)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from labelsense._blocks import row_blocks
-from labelsense._typing import as_dense
+from labelsense._typing import DoubleArray, FloatArray, IntArray, Rows
 from labelsense.regress import lapack
-from labelsense.regress.primal import leave_one_out, mean_square, positive_eigenpairs
-from labelsense.regress.problem import Problem
+from labelsense.regress.design import MemoryDesign
+from labelsense.regress.primal import USELESS, leave_one_out, mean_square, positive_eigenpairs
+from labelsense.regress.problem import DirectSolver, Problem
 
 SMALL = 1024
 CENTRED_ROWS = 256  # of the kernel matrix, at a time: whole, the products in double would be six times its size
@@ -21,101 +23,104 @@ class DualSystem:
 
     Parameters
     ----------
-    K : array (n, n)
-        The lower triangle of a symmetric positive semi-definite matrix.
+    make : callable
+        Returns K (n, n), the lower triangle of a symmetric positive semi-definite matrix.
     Z : array (n, m)
         Right-hand sides.
     own_weight : array (n,)
         The leverage of each row on an intercept that Z and K have been centred for; zero without one.
-    consume : bool
-        Whether K may be overwritten, when only one penalty will be asked for.
+    keep : bool
+        Whether to keep K beside its factor, for other penalties. Else it is made again where it is needed again.
     """
 
-    def __init__(self, K: Any, Z: Any, own_weight: Any, consume: bool = False) -> None:
-        self.K, self.Z, self.own_weight = K, Z, own_weight
-        self._consume = consume
+    def __init__(self, make: Callable[[], Any], Z: Any, own_weight: DoubleArray, keep: bool = False) -> None:
+        self.Z, self.own_weight = Z, own_weight
+        self._make = make
+        self._kept = make() if keep else None
         self._alpha: float | None = None
         self._positive = False
 
     def solve(self, alpha: float) -> Any:
         """Return U, (n, m)."""
-        if not self._factor(alpha):
-            values, vectors = positive_eigenpairs(self.K, alpha)
-            return vectors @ ((vectors.T @ self.Z) / values[:, None])
-        U = self.Z.astype(self._L.dtype, order="C")
-        lapack.solve(self._L, U)
-        return U
+        return self._times_inverse(alpha, self.Z)
 
-    def leave_one_out_error(self, alpha: float, rows: Any) -> float:
+    def leave_one_out_error(self, alpha: float, rows: IntArray) -> float:
         """Return the mean squared leave-one-out residual of some rows, exactly."""
-        V = np.zeros((len(self.K), len(rows)), self.K.dtype)
-        V[rows, np.arange(len(rows))] = 1
-        if self._factor(alpha):
-            lapack.solve(self._L, V)
-        else:
-            values, vectors = positive_eigenpairs(self.K, alpha)
-            V = (vectors / values) @ (vectors.T @ V)
-        diagonal = V[rows, np.arange(len(rows))].astype(np.float64)
+        chosen = np.arange(len(rows))
+        V = np.zeros((len(self.Z), len(rows)), self.Z.dtype)
+        V[rows, chosen] = 1
+        V = self._times_inverse(alpha, V)
+        diagonal = V[rows, chosen].astype(np.float64)
         return mean_square(alpha * (V.T @ self.Z), self._leverage(alpha, diagonal, rows), self.Z.shape[1])
 
-    def out_of_sample_residuals(self, alpha: float) -> Any:
-        """Return the leave-one-out residuals of all rows, (n, m)."""
+    def solve_out_of_sample(self, alpha: float) -> tuple[Any, Any]:
+        """Return U, and the leave-one-out residuals of all rows, (n, m)."""
         U = self.solve(alpha)
-        if self._factor(alpha):
-            S = self._L if self._consume else self._L.copy()
-            lapack.invert(S)
-            diagonal = S.diagonal().astype(np.float64)
+        if self._positive:
+            lapack.invert(self._L)
             self._alpha = None
+            diagonal = self._L.diagonal().astype(np.float64)
         else:
-            values, vectors = positive_eigenpairs(self.K, alpha)
+            values, vectors = self._pairs
             diagonal = (vectors**2 / values).sum(axis=1)
-        return leave_one_out(alpha * U, self._leverage(alpha, diagonal, slice(None)))
+        return U, leave_one_out(alpha * U, self._leverage(alpha, diagonal, slice(None)))
 
-    def _leverage(self, alpha: float, diagonal: Any, rows: Any) -> Any:
+    def _leverage(self, alpha: float, diagonal: DoubleArray, rows: Rows) -> DoubleArray:
         return 1 - alpha * diagonal + self.own_weight[rows]
 
+    def _times_inverse(self, alpha: float, B: Any) -> Any:
+        """Return (K + alpha I)^-1 B, or the solution of least norm."""
+        if self._alpha != alpha:
+            self._alpha = alpha
+            self._positive = self._factor(alpha)
+            if not self._positive:
+                self._pairs = positive_eigenpairs(self._matrix(), alpha)
+        if self._positive:
+            U = B.astype(self._L.dtype, order="C")
+            lapack.solve(self._L, U)
+            return U
+        values, vectors = self._pairs
+        return vectors @ ((vectors.T @ B) / values[:, None])
+
     def _factor(self, alpha: float) -> bool:
-        if self._alpha == alpha:
-            return self._positive
-        self._alpha = alpha
-        self._L = self.K if self._consume else self.K.copy()
+        self._L = self._matrix()
+        norm = lapack.largest_eigenvalue(self._L) if alpha == 0 else 0.0
         self._L[np.diag_indices_from(self._L)] += alpha
         try:
             lapack.cholesky(self._L)
-            self._positive = True
         except lapack.NotPositiveDefiniteError:
-            self._positive = False
-        return self._positive
+            return False
+        # Without a penalty, rounding may hide that K is singular: it always is, if it has been centred.
+        return alpha > 0 or lapack.reciprocal_condition(self._L, norm) > USELESS[self._L.dtype]
+
+    def _matrix(self) -> Any:
+        """Return K, to be overwritten."""
+        return self._make() if self._kept is None else self._kept.copy()
 
 
-class DualSolver:
-    """Ridge by X X'."""
+class DualSolver(DirectSolver):
+    """Ridge by X X'; the rows have to be in memory."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        X = problem.X.X
-        if X.shape[0] <= SMALL:  # in double, which costs nothing here
-            dense = as_dense(X).astype(np.float64)
-            K, shift = dense @ dense.T, dense @ problem.x_mean
-        else:
-            K, shift = problem.X.outer_gram(), np.asarray(X @ problem.x_mean).ravel()
+        assert isinstance(problem.X, MemoryDesign)
+        K = problem.X.outer_gram(np.float64 if problem.X.shape[0] <= SMALL else np.float32)  # small: it costs nothing
         if problem.x_mean.any():  # K - shift s' - s shift' + (x_mean'x_mean) s s', a block at a time
-            shift = shift - 0.5 * (problem.x_mean @ problem.x_mean) * problem.s
+            shift = problem.X.times_vector(problem.x_mean)
+            shift -= 0.5 * (problem.x_mean @ problem.x_mean) * problem.s
             for rows in row_blocks(len(K), CENTRED_ROWS):
                 K[rows] -= (np.outer(shift[rows], problem.s) + np.outer(problem.s[rows], shift)).astype(K.dtype)
-        self.system = DualSystem(K, problem.centred_targets().astype(K.dtype), problem.own_weight())
+        self.system = DualSystem(lambda: K, problem.centred_targets().astype(K.dtype), problem.own_weight(), keep=True)
 
     def solve(self, alpha: float) -> Any:
-        """Return W, (p, m)."""
-        U = self.system.solve(alpha)
-        X = self.problem.X.X
-        W = X.T @ U if len(U) <= SMALL else self.problem.X.transposed_times(U)
-        return W - np.outer(self.problem.x_mean, self.problem.s @ U)
+        return self._weights(self.system.solve(alpha))
 
-    def leave_one_out_error(self, alpha: float, rows: Any) -> float:
-        """Return the mean squared leave-one-out residual of some rows, exactly."""
+    def _weights(self, U: Any) -> Any:
+        return self.problem.X.transposed_times(U) - np.outer(self.problem.x_mean, self.problem.s @ U)
+
+    def leave_one_out_error(self, alpha: float, rows: IntArray) -> float:
         return self.system.leave_one_out_error(alpha, rows)
 
-    def out_of_sample(self, alpha: float) -> Any:
-        """Return the leave-one-out predictions of all rows, (n, m): weighted and centred, like the targets."""
-        return self.problem.centred_targets() - self.system.out_of_sample_residuals(alpha)
+    def solve_out_of_sample(self, alpha: float) -> tuple[Any, FloatArray]:
+        U, residuals = self.system.solve_out_of_sample(alpha)
+        return self._weights(U), self.problem.original(self.problem.centred_targets() - residuals)

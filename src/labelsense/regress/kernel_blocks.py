@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import Any
-
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from labelsense._blocks import row_blocks
 from labelsense._progress import report
 from labelsense._typing import FloatArray
 from labelsense.regress import lapack
-from labelsense.regress.design import Design
+from labelsense.regress.conjugate_gradients import add_ridge, conjugate_gradients
+from labelsense.regress.design import MemoryDesign
 from labelsense.regress.kernels import Kernel, cross_kernel
 
 STRIP_ROWS = 1024
@@ -22,7 +19,7 @@ LANDMARKS = 1500  # of the preconditioner: it takes care of as many of the large
 class KernelStrips:
     """The kernel matrix of n rows as strips of its lower triangle: kept within a budget, made anew beyond it."""
 
-    def __init__(self, kernel: Kernel, design: Design, budget: float) -> None:
+    def __init__(self, kernel: Kernel, design: MemoryDesign, budget: float) -> None:
         self.kernel, self.design, self.budget = kernel, design, budget
         self._kept: dict[int, FloatArray] = {}
 
@@ -49,7 +46,7 @@ class KernelStrips:
 class LowRankPreconditioner:
     """The inverse of C C' + alpha I, where C C' is the part of K that some random rows span."""
 
-    def __init__(self, kernel: Kernel, design: Design, alpha: float, random: np.random.RandomState) -> None:
+    def __init__(self, kernel: Kernel, design: MemoryDesign, alpha: float, random: np.random.RandomState) -> None:
         n = design.shape[0]
         chosen = np.sort(random.permutation(n)[: min(LANDMARKS, n)])
         landmarks = design.rows(chosen)
@@ -77,34 +74,4 @@ def solve_by_strips(
 ) -> tuple[FloatArray, int]:
     """Return U with ||(K + alpha I) U - Z|| <= tol ||Z||, column by column, and the number of steps."""
     preconditioner = LowRankPreconditioner(strips.kernel, strips.design, alpha, random)
-    limit = tol**2 * np.maximum(_dots(Z, Z), 1e-30)
-    U, R = np.zeros_like(Z), Z.copy()
-    V = preconditioner.solve(R)
-    P, rho = V.copy(), _dots(R, V)
-    for taken in range(max_iter):
-        if (_dots(R, R) <= limit).all():
-            return U, taken
-        Q = strips.times(P)
-        Q += np.float32(alpha) * P
-        step = _ratio(rho, _dots(P, Q))
-        U += step * P
-        R -= step * Q
-        V = preconditioner.solve(R)
-        new = _dots(R, V)
-        P *= _ratio(new, rho)
-        P += V
-        rho = new
-    warnings.warn(
-        f"Kernel ridge did not reach tol={tol:g} in max_iter={max_iter} steps. Raise alpha, tol or max_iter.",
-        ConvergenceWarning,
-        stacklevel=3,
-    )
-    return U, max_iter
-
-
-def _ratio(a: Any, b: Any) -> FloatArray:
-    return np.divide(a, b, out=np.zeros_like(a), where=b > 0).astype(np.float32)
-
-
-def _dots(A: Any, B: Any) -> Any:
-    return np.einsum("ij,ij->j", A, B, dtype=np.float64)
+    return conjugate_gradients(lambda P: add_ridge(strips.times(P), P, alpha), Z, preconditioner.solve, tol, max_iter)

@@ -5,29 +5,40 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from labelsense._blocks import available_memory, row_blocks
+from labelsense._blocks import row_blocks
+from labelsense._memory import available_memory
 from labelsense._progress import say, showing
 from labelsense._storage import require, require_array, storable
 from labelsense._typing import FloatArray, as_dense
 from labelsense._validation import check_choice, check_count, check_real
-from labelsense.regress.base import Learner, as_columns
-from labelsense.regress.design import Design
+from labelsense.regress.base import FitCost, Learner, as_columns, check_two_rows, data_bytes
+from labelsense.regress.checks import (
+    check_magnitude,
+    check_new_rows,
+    check_predictions,
+    check_solution,
+    check_training,
+)
+from labelsense.regress.design import DENSE_ROWS, MemoryDesign
 from labelsense.regress.dual import DualSystem
+from labelsense.regress.in_memory import SparseDesign, as_design, dense_product
 from labelsense.regress.kernel_blocks import LANDMARKS, KernelStrips, solve_by_strips
 from labelsense.regress.kernels import (
     KERNEL_ROWS,
     KERNELS,
     Kernel,
     RBFKernel,
+    check_kernel,
     cross_kernel,
     kernel_matrix,
-    squared_lengths,
 )
-from labelsense.regress.ridge import descend
+from labelsense.regress.penalty import descend, errors_downhill
+from labelsense.regress.ridge_cost import BLAS
 
 LOO_ROWS = 4000  # rows on which alpha and gamma are chosen: a Cholesky factor of them costs little
 EMPTY_COLUMNS = 2**22  # that stored rows may have, whatever is in them
@@ -54,8 +65,6 @@ class KernelRidgeLearner(Learner):
         computed again at each step. Slower, but as accurate as ``tol``.
     tol, max_iter : float, int
         For conjugate gradients: the residual, relative to the right-hand side, at which to stop; the most steps.
-    out_of_sample : bool
-        Whether ``fit`` also computes ``out_of_sample_``, for about twice the time. Needs the whole kernel matrix.
     random_state : int, RandomState or None
         Seed for the rows on which "loo" chooses.
     verbose : int
@@ -72,8 +81,6 @@ class KernelRidgeLearner(Learner):
         The penalty in use.
     alpha_errors_ : dict
         With "loo": the mean squared error of each (gamma, alpha) that was tried; gamma is None for other kernels.
-    out_of_sample_ : array (n, m)
-        The leave-one-out predictions, in closed form.
 
     Examples
     --------
@@ -91,7 +98,6 @@ class KernelRidgeLearner(Learner):
         max_memory: float | None = None,
         tol: float = 1e-2,
         max_iter: int = 100,
-        out_of_sample: bool = False,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -100,54 +106,99 @@ class KernelRidgeLearner(Learner):
         self.max_memory = max_memory
         self.tol = tol
         self.max_iter = max_iter
-        self.out_of_sample = out_of_sample
         self.random_state = random_state
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any) -> KernelRidgeLearner:
-        if self.alpha != "loo":
-            check_real(self.alpha, "alpha", low=1e-9, remedy="Without a penalty K may be singular; 'loo' chooses.")
-        X, Z = validate_data(
-            self, X, y, accept_sparse="csr", multi_output=True, y_numeric=True, dtype=[np.float64, np.float32]
-        )
-        Z, self._flat = as_columns(Z)
-        Z = np.ascontiguousarray(as_dense(Z), np.float32)
-        budget = self._memory_for_kernel(*Z.shape)
-        with showing(self.verbose):
-            return self._fit(Design(X), Z, budget)
-
-    def _fit(self, design: Design, Z: FloatArray, budget: float) -> KernelRidgeLearner:
-        self._design = design
-        self._choose(design, Z)
-        self.n_iter_ = 1
-        if 4 * len(Z) ** 2 > budget:
-            say("kernel ridge: %d rows by conjugate gradients, %.1f GB of the kernel kept", len(Z), budget / 1e9)
-            strips = KernelStrips(self.kernel_, self._design, budget)
-            random = check_random_state(self.random_state)
-            tol, max_iter = check_real(self.tol, "tol", low=1e-6, high=1), check_count(self.max_iter, "max_iter")
-            self.dual_coef_, self.n_iter_ = solve_by_strips(strips, Z, self.alpha_, tol, max_iter, random)
-            return self
-        say("kernel ridge: a %d x %d kernel matrix", len(Z), len(Z))
-        system = DualSystem(kernel_matrix(self.kernel_, self._design), Z, np.zeros(len(Z)), consume=True)
-        self.dual_coef_ = system.solve(self.alpha_).astype(np.float32)
-        if self.out_of_sample:
-            self.out_of_sample_ = (Z - system.out_of_sample_residuals(self.alpha_)).astype(np.float32)
+        design, Z, budget = self._check_rows(X, y)
+        with showing(self.verbose), np.errstate(over="ignore", invalid="ignore"):
+            self._choose(design, Z)
+            if self._in_memory(design, budget):
+                self._keep(design, self._system(design, Z).solve(self.alpha_))
+            else:
+                self._fit_strips(design, Z, budget)
         return self
+
+    def fit_out_of_sample(self, X: Any, y: Any) -> FloatArray:
+        """Fit, and return predictions of the same rows by models that did not see them, (n, m).
+
+        Leave-one-out in closed form, for about twice the time of a fit; by five folds if the kernel matrix does not
+        fit in memory. Width and penalty, if chosen, are chosen by all rows.
+        """
+        design, Z, budget = self._check_rows(X, y)
+        check_two_rows(design)
+        with showing(self.verbose), np.errstate(over="ignore", invalid="ignore"):
+            self._choose(design, Z)
+            if self._in_memory(design, budget):
+                U, residuals = self._system(design, Z).solve_out_of_sample(self.alpha_)
+                self._keep(design, U)
+                H = (Z - residuals).astype(np.float32)
+            else:
+                self._fit_strips(design, Z, budget)
+                chosen = clone(self).set_params(kernel=self.kernel_, alpha=self.alpha_)
+                H = chosen._predict_folds(X, Z)
+        return self._shape_like_fit(H)
 
     def predict(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", reset=False, dtype=np.float32)
-        parts = [
-            cross_kernel(self.kernel_, Design(X[rows]), self._design) @ self.dual_coef_
-            for rows in row_blocks(X.shape[0], KERNEL_ROWS)
-        ]
-        return self._shape_like_fit(np.concatenate(parts))
+        X = check_new_rows(self, X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            parts = [
+                dense_product(cross_kernel(self.kernel_, as_design(X[rows]), self._design), self.dual_coef_)
+                for rows in row_blocks(X.shape[0], KERNEL_ROWS)
+            ]
+        return self._shape_like_fit(check_predictions(np.concatenate(parts), X))
+
+    def cost(self, X: Any, n_targets: int) -> FitCost:
+        """Return what a fit of so many regressions on X will take, if the kernel matrix fits in memory.
+
+        That is n^2 numbers, and while it is made a block of it; then the solutions, twice (2 n m).
+        """
+        (n, p), m = X.shape, n_targets
+        making = min(n, DENSE_ROWS) * n + 7 * X.nnz if sp.issparse(X) else n * p
+        work = BLAS * (n**3 / 6 + float(n) ** 2 * m)
+        return FitCost("kernel", 1e-9 * work, 4 * (n * n + max(2 * n * m, making)), 4 * n * m + data_bytes(X))
+
+    def _check_rows(self, X: Any, y: Any) -> tuple[MemoryDesign, FloatArray, float]:
+        """Return rows, targets, and how many bytes the kernel matrix may take."""
+        if self.alpha != "loo":
+            check_real(self.alpha, "alpha", low=1e-9, remedy="Without a penalty K may be singular; 'loo' chooses.")
+        X, Z = check_training(self, X, y)
+        Z, self._flat = as_columns(Z)
+        Z = np.ascontiguousarray(as_dense(Z), np.float32)
+        budget = self._memory_for_kernel(*Z.shape)
+        with np.errstate(over="ignore"):
+            design = as_design(X.astype(np.float32, copy=False))
+        check_magnitude(design)
+        return design, Z, budget
+
+    @staticmethod
+    def _in_memory(design: MemoryDesign, budget: float) -> bool:
+        return 4 * design.shape[0] ** 2 <= budget
+
+    def _system(self, design: MemoryDesign, Z: FloatArray) -> DualSystem:
+        say("kernel ridge: a %d x %d kernel matrix", len(Z), len(Z))
+        return DualSystem(lambda: kernel_matrix(self.kernel_, design), Z, np.zeros(len(Z)))
+
+    def _fit_strips(self, design: MemoryDesign, Z: FloatArray, budget: float) -> None:
+        say("kernel ridge: %d rows by conjugate gradients, %.1f GB of the kernel kept", len(Z), budget / 1e9)
+        strips = KernelStrips(self.kernel_, design, budget)
+        tol, max_iter = check_real(self.tol, "tol", low=1e-6, high=1), check_count(self.max_iter, "max_iter")
+        U, steps = solve_by_strips(strips, Z, self.alpha_, tol, max_iter, check_random_state(self.random_state))
+        self._keep(design, U, steps)
+
+    def _keep(self, design: MemoryDesign, U: Any, steps: int = 1) -> None:
+        U = U.astype(np.float32, copy=False)
+        check_solution(U)
+        self._design, self.dual_coef_, self.n_iter_ = design, U, steps
 
     def _check_stored(self) -> None:
-        require(isinstance(self._design, Design), "the training rows are missing")
+        require(isinstance(self._design, MemoryDesign), "the training rows are missing")
         n, p = self._design.shape
         require(p == self.n_features_in_, f"rows of {self.n_features_in_} features cannot be compared with rows of {p}")
-        if self._design.sparse:  # products with it take memory for each column, also for an empty one
+        if isinstance(
+            self._design, SparseDesign
+        ):  # products with it take memory for each column, also for an empty one
             few = p <= max(EMPTY_COLUMNS, 16 * self._design.X.nnz)
             require(few, f"rows of {p} features that hold {self._design.X.nnz} numbers cannot be stored")
         require_array(self.dual_coef_, "dual_coef_", "float32", (n, None))
@@ -163,57 +214,53 @@ class KernelRidgeLearner(Learner):
                 f"KernelRidgeLearner needs {4e-9 * n * (LANDMARKS + 6 * m):.1f} GB for {n} rows and {m} targets, even "
                 f"without the kernel matrix, and {available_memory() / 1e9:.1f} GB are available. Use RidgeLearner."
             )
-        if self.out_of_sample and 4 * n**2 > budget:
-            raise MemoryError(
-                f"KernelRidgeLearner needs {4e-9 * n**2:.1f} GB for out-of-sample predictions of {n} rows (4 n^2 "
-                f"bytes), and has {budget / 1e9:.1f} GB. Use fewer rows, or RidgeLearner."
-            )
         return budget
 
-    def _choose(self, design: Design, Z: FloatArray) -> None:
+    def _choose(self, design: MemoryDesign, Z: FloatArray) -> None:
         """Set ``kernel_`` and ``alpha_``."""
         kernel = self.kernel if isinstance(self.kernel, Kernel) else check_choice(self.kernel, "kernel", KERNELS)()
         kernel.check()
-        mean_square = max(float(squared_lengths(design).mean()), 1e-12)
+        mean_square = max(float(design.row_squares().mean()), 1e-12)
         if self.kernel == "rbf":
             kernel = RBFKernel(1 / mean_square)
         self.kernel_ = clone(kernel)
-        self.alpha_ = 0.0 if self.alpha == "loo" else float(self.alpha)
+        check_kernel(self.kernel_, design)
         if self.alpha != "loo":
+            self.alpha_ = float(self.alpha)
             return
-        rows = check_random_state(self.random_state).permutation(len(Z))[:LOO_ROWS]
-        sample, targets = design.rows(np.sort(rows)), Z[np.sort(rows)]
-        self.alpha_errors_: dict[Any, float] = {}
-        gammas: list[Any] = [g / mean_square for g in GAMMAS] if self.kernel == "rbf" else [None]
-        best = descend(lambda i: self._choose_alpha(sample, targets, gammas[i])[0], len(gammas))
-        self.alpha_ = self._choose_alpha(sample, targets, gammas[best])[1]
-        if gammas[best] is not None:
-            self.kernel_ = RBFKernel(gammas[best])
+        rows = np.sort(check_random_state(self.random_state).permutation(len(Z))[:LOO_ROWS])
+        sample, targets = design.rows(rows), Z[rows]
+        kernels: dict[float | None, Kernel] = {None: kernel}
+        if self.kernel == "rbf":
+            kernels = {gamma / mean_square: RBFKernel(gamma / mean_square) for gamma in GAMMAS}
+        errors: dict[float | None, dict[float, float]] = {}
 
-    def _choose_alpha(self, sample: Design, targets: FloatArray, gamma: float | None) -> tuple[float, float]:
-        """Return the least leave-one-out error over a grid of penalties, and its penalty."""
-        found = {a: e for (g, a), e in self.alpha_errors_.items() if g == gamma}
-        if not found:
-            kernel = self.kernel_ if gamma is None else RBFKernel(gamma)
-            K = kernel_matrix(kernel, sample)
-            scale = float(K.diagonal().mean())
-            system = DualSystem(K, targets, np.zeros(len(targets)))
-            grid = [scale * 10 ** (half / 2) for half in range(-6, 3)]
+        def least(i: int) -> float:
+            gamma = list(kernels)[i]
+            if gamma not in errors:
+                say("kernel %s", kernels[gamma])
+                errors[gamma] = _penalty_errors(kernels[gamma], sample, targets)
+            return min(errors[gamma].values())
 
-            def error(i: int) -> float:
-                if grid[i] not in found:
-                    residuals = system.out_of_sample_residuals(grid[i]).astype(np.float64)
-                    found[grid[i]] = float((residuals**2).mean())
-                    say("gamma %s, alpha %g: leave-one-out error %.6g", gamma, grid[i], found[grid[i]])
-                return found[grid[i]]
-
-            descend(error, len(grid))
-            self.alpha_errors_.update({(gamma, a): e for a, e in found.items()})
-        best = min(found, key=lambda a: (found[a], a))
-        return found[best], best
+        descend(least, len(kernels))
+        self.alpha_errors_ = {(gamma, alpha): e for gamma, found in errors.items() for alpha, e in found.items()}
+        gamma, self.alpha_ = min(self.alpha_errors_, key=lambda key: self.alpha_errors_[key])
+        self.kernel_ = clone(kernels[gamma])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.multi_output = True
         return tags
+
+
+def _penalty_errors(kernel: Kernel, sample: MemoryDesign, targets: FloatArray) -> dict[float, float]:
+    """Return the leave-one-out error of each of the penalties that were tried."""
+    K = kernel_matrix(kernel, sample)
+    scale = float(K.diagonal().mean())
+    system = DualSystem(lambda: K, targets, np.zeros(len(targets)), keep=True)
+
+    def error(alpha: float) -> float:
+        return float((system.solve_out_of_sample(alpha)[1].astype(np.float64) ** 2).mean())
+
+    return errors_downhill(error, [scale * 10 ** (half / 2) for half in range(-6, 3)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -13,7 +12,7 @@ from labelsense._progress import report
 from labelsense._storage import storable
 from labelsense._typing import FloatArray
 from labelsense._validation import check_count, check_real
-from labelsense.regress.design import Design
+from labelsense.regress.design import MemoryDesign
 
 KERNEL_ROWS = 1024  # rows of a block of the kernel matrix
 
@@ -22,7 +21,7 @@ class Kernel(BaseEstimator, ABC):
     """k(x, x') as a function of the inner product and the squared lengths. ``RBFKernel() + CosineKernel()`` adds."""
 
     @abstractmethod
-    def evaluate(self, inner: FloatArray, squares: Any, other_squares: Any) -> FloatArray:
+    def evaluate(self, inner: FloatArray, squares: FloatArray, other_squares: FloatArray) -> FloatArray:
         """Return the kernel matrix of a block: ``inner`` (r, c) holds inner products and may be overwritten."""
 
     @abstractmethod
@@ -57,7 +56,7 @@ class RBFKernel(Kernel):
     def check(self) -> None:
         check_real(self.gamma, "gamma", low=0)
 
-    def evaluate(self, inner: FloatArray, squares: Any, other_squares: Any) -> FloatArray:
+    def evaluate(self, inner: FloatArray, squares: FloatArray, other_squares: FloatArray) -> FloatArray:
         inner *= 2
         inner -= squares[:, None]
         inner -= other_squares
@@ -91,7 +90,7 @@ class PolynomialKernel(Kernel):
         check_count(self.degree, "degree")
         check_real(self.offset, "offset", low=0, remedy="A negative offset does not give a kernel.")
 
-    def evaluate(self, inner: FloatArray, squares: Any, other_squares: Any) -> FloatArray:
+    def evaluate(self, inner: FloatArray, squares: FloatArray, other_squares: FloatArray) -> FloatArray:
         inner += np.float32(self.offset)
         return np.power(inner, self.degree, out=inner)
 
@@ -110,7 +109,7 @@ class CosineKernel(Kernel):
     def check(self) -> None:
         pass
 
-    def evaluate(self, inner: FloatArray, squares: Any, other_squares: Any) -> FloatArray:
+    def evaluate(self, inner: FloatArray, squares: FloatArray, other_squares: FloatArray) -> FloatArray:
         for lengths, shape in ((squares, (-1, 1)), (other_squares, (1, -1))):
             inverse = np.divide(1, np.sqrt(lengths), out=np.zeros_like(lengths), where=lengths > 0)
             inner *= inverse.reshape(shape)
@@ -133,7 +132,7 @@ class SumKernel(Kernel):
         for kernel in self.kernels:
             kernel.check()
 
-    def evaluate(self, inner: FloatArray, squares: Any, other_squares: Any) -> FloatArray:
+    def evaluate(self, inner: FloatArray, squares: FloatArray, other_squares: FloatArray) -> FloatArray:
         total = np.zeros_like(inner)
         for kernel in self.kernels:
             total += kernel.evaluate(inner.copy(), squares, other_squares)
@@ -147,7 +146,18 @@ def _terms(kernel: Kernel) -> list[Kernel]:
 KERNELS = {"rbf": RBFKernel, "polynomial": PolynomialKernel, "cosine": CosineKernel}
 
 
-def kernel_matrix(kernel: Kernel, design: Design) -> FloatArray:
+def check_kernel(kernel: Kernel, design: MemoryDesign) -> None:
+    """Refuse rows for which the kernel overflows: a kernel matrix has its largest entry on the diagonal."""
+    longest = squared_lengths(design).max(keepdims=True)
+    value = float(kernel.evaluate(longest[:, None].copy(), longest, longest)[0, 0])
+    if not np.isfinite(value):
+        raise ValueError(
+            f"X is too large for {kernel}: rows of length {np.sqrt(longest[0]):.2g} have the kernel {value}. "
+            "Scale the rows to length 1, for example with sklearn.preprocessing.Normalizer."
+        )
+
+
+def kernel_matrix(kernel: Kernel, design: MemoryDesign) -> FloatArray:
     """Return the kernel matrix of the rows, (n, n). Only its lower triangle is right."""
     K = design.outer_gram()
     squares = squared_lengths(design)
@@ -158,12 +168,11 @@ def kernel_matrix(kernel: Kernel, design: Design) -> FloatArray:
     return K
 
 
-def cross_kernel(kernel: Kernel, left: Design, right: Design) -> FloatArray:
+def cross_kernel(kernel: Kernel, left: MemoryDesign, right: MemoryDesign) -> FloatArray:
     """Return the kernel matrix between two sets of rows."""
     return kernel.evaluate(left.times_rows_of(right), squared_lengths(left), squared_lengths(right))
 
 
-def squared_lengths(design: Design) -> Any:
-    """Return the squared length of each row."""
-    X = design.X
-    return np.asarray(X.multiply(X).sum(axis=1)).ravel() if design.sparse else np.einsum("ij,ij->i", X, X)
+def squared_lengths(design: MemoryDesign) -> FloatArray:
+    """Return the squared length of each row, in the precision of inner products."""
+    return design.row_squares().astype(np.float32)

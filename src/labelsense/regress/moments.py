@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from labelsense._blocks import available_memory
+from labelsense._memory import available_memory
 from labelsense._storage import Parts, require_array, storable
-from labelsense._typing import as_dense
+from labelsense._typing import DoubleArray, as_dense
 from labelsense._validation import check_real
 from labelsense.regress import lapack
 from labelsense.regress.design import Design
@@ -20,11 +19,20 @@ from labelsense.regress.primal import solve_positive
 class Moments:
     """X'X, X'Z and the sums of X and Z over all rows, in double: O(p^2 + p m) numbers.
 
-    Rows are added, and removed by adding them with the opposite sign.
+    They add up: those of chunks of rows, made anywhere, are merged. Rows are removed by merging with the opposite sign.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelsense.regress.in_memory import as_design
+    >>> X, Z = np.arange(6.0).reshape(3, 2), np.ones((3, 1))
+    >>> parts = [Moments.of(as_design(X[rows]), Z[rows]) for rows in (slice(0, 2), slice(2, 3))]
+    >>> parts[0].merge(parts[1]).x_sum
+    array([6., 9.])
     """
 
     def __init__(self, n_features: int, n_targets: int) -> None:
-        needed = 8.0 * n_features * (2 * n_features + n_targets)  # and a copy, to solve
+        needed = 8.0 * n_features * (2 * n_features + n_targets)  # and a copy, to solve or to merge
         if needed > available_memory():
             raise MemoryError(
                 f"A model of {n_features} features that can be updated takes {needed / 1e9:.1f} GB, and "
@@ -56,27 +64,41 @@ class Moments:
         moments.total = check_real(parts["total"], "the number of rows", low=0)
         return moments
 
-    def add(self, X: Any, Z: Any, weights: Any, sign: int) -> None:
-        """Add rows (sign 1) or take them out again (sign -1)."""
-        w = np.ones(X.shape[0]) if weights is None else np.asarray(weights, np.float64)
-        Z = as_dense(Z).astype(np.float64)
-        if sp.issparse(X):
-            self.gram += sign * Design(X).scaled(np.sqrt(w)).gram(np.float64)
-        else:
-            X = np.asarray(X, np.float64)
-            self.gram += sign * (X.T @ (w[:, None] * X))
-        self.right += sign * (X.T @ (w[:, None] * Z))
-        self.x_sum += sign * np.asarray(X.T @ w).ravel()
-        self.z_sum += sign * (w @ Z)
-        self.total += sign * float(w.sum())
+    @classmethod
+    def of(cls, X: Design, Z: Any, weights: DoubleArray | None = None, sign: int = 1) -> Moments:
+        """Return the moments of some rows; with sign -1, those that take them out again."""
+        moments = cls(X.shape[1], Z.shape[1])
+        w = sign * (np.ones(X.shape[0]) if weights is None else np.asarray(weights, np.float64))
+        Z = as_dense(Z).astype(np.float64, copy=False)
+        moments.gram = (X if weights is None else X.scaled(np.sqrt(weights))).gram(np.float64)
+        moments.gram *= sign
+        moments.right = np.ascontiguousarray(X.transposed_times(w[:, None] * Z), np.float64)
+        moments.x_sum = X.weighted_sum(w)
+        moments.z_sum = w @ Z
+        moments.total = float(w.sum())
+        return moments
 
-    def solve(self, alpha: float, fit_intercept: bool) -> tuple[Any, Any]:
+    def merge(self, other: Moments) -> Moments:
+        """Add those of other rows to these, in place; return these."""
+        self.gram += other.gram
+        self.right += other.right
+        self.x_sum += other.x_sum
+        self.z_sum += other.z_sum
+        self.total += other.total
+        return self
+
+    def solve(self, alpha: float, fit_intercept: bool) -> tuple[DoubleArray, DoubleArray]:
         """Return W (p, m) and the intercept (m,)."""
-        gram, right = self.gram.copy(), self.right.copy()
+        right = self.right.copy()
         if not fit_intercept:
-            return solve_positive(gram, right, alpha), np.zeros(right.shape[1])
+            return solve_positive(self.gram.copy, right, alpha), np.zeros(right.shape[1])
         x_mean, z_mean = self.x_sum / self.total, self.z_sum / self.total
-        lapack.subtract_outer(gram, x_mean, self.total)
+
+        def centred_gram() -> DoubleArray:
+            gram = self.gram.copy()
+            lapack.subtract_outer(gram, x_mean, self.total)
+            return gram
+
         right -= np.outer(self.x_sum, z_mean)
-        W = solve_positive(gram, right, alpha)
+        W = solve_positive(centred_gram, right, alpha)
         return W, z_mean - x_mean @ W

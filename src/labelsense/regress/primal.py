@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.linalg as la
 
+from labelsense._typing import DoubleArray, FloatArray, IntArray, Precision
 from labelsense.regress import lapack
-from labelsense.regress.problem import Problem
+from labelsense.regress.problem import DirectSolver, Problem
 
 SMALL = 1024  # below this many features everything is in double: it costs nothing
 # Reciprocal condition numbers below which a solution is refined once, and below which it is not used: a float32
@@ -17,8 +19,8 @@ POOR = 1e-5
 USELESS = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}
 
 
-class PrimalSolver:
-    """Solves one problem for any number of penalties; the products X'X and X'Z are computed once."""
+class PrimalSolver(DirectSolver):
+    """Ridge by X'X; the products X'X and X'Z are computed once."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -28,7 +30,6 @@ class PrimalSolver:
         self._positive = False
 
     def solve(self, alpha: float) -> Any:
-        """Return W, (p, m)."""
         if not self._factor(alpha):
             return self._least_norm(alpha)
         W = self.right.astype(self._gram.dtype, order="C")
@@ -40,8 +41,7 @@ class PrimalSolver:
             W += rest
         return W
 
-    def leave_one_out_error(self, alpha: float, rows: Any) -> float:
-        """Return the mean squared leave-one-out residual of some rows, exactly."""
+    def leave_one_out_error(self, alpha: float, rows: IntArray) -> float:
         problem = self.problem
         X = problem.centred_rows(rows).astype(self._gram.dtype)
         if self._factor(alpha):
@@ -53,9 +53,9 @@ class PrimalSolver:
         residual = problem.centred_targets(rows) - V.T @ self.right.astype(V.dtype)
         return mean_square(residual, leverage, problem.n_targets)
 
-    def out_of_sample(self, alpha: float) -> Any:
-        """Return the leave-one-out predictions of all rows, (n, m): weighted and centred, like the targets."""
+    def solve_out_of_sample(self, alpha: float) -> tuple[Any, FloatArray]:
         problem = self.problem
+        W = self.solve(alpha)
         S = self._inverse(alpha).astype(np.float32)
         Sm = S @ problem.x_mean.astype(np.float32)
         leverage = problem.X.quadratic_forms(S) + problem.own_weight()
@@ -63,18 +63,16 @@ class PrimalSolver:
             leverage -= 2 * problem.s * problem.X.times(Sm[:, None]).ravel()
             leverage += problem.s**2 * (problem.x_mean @ Sm)
         targets = problem.centred_targets()
-        return targets - leave_one_out(targets - problem.fitted(self.solve(alpha)), leverage)
+        return W, problem.original(targets - leave_one_out(targets - problem.fitted(W), leverage))
 
-    def _set_precision(self, kind: Any) -> None:
+    def _set_precision(self, kind: Precision) -> None:
         problem = self.problem
         gram = problem.X.gram(kind)
         raw = gram.diagonal().astype(np.float64)
         if np.isfinite(problem.total) and problem.x_mean.any():
             lapack.subtract_outer(gram, problem.x_mean, problem.total)
             left = gram.diagonal()
-            if kind is np.float32 and np.any(
-                left < 1e-3 * raw
-            ):  # a feature that hardly varies: its variance is rounding
+            if kind is np.float32 and (left < 1e-3 * raw).any():  # a feature that hardly varies: that is rounding
                 return self._set_precision(np.float64)
         self._gram = gram
         self._norm = lapack.largest_eigenvalue(gram)
@@ -120,11 +118,15 @@ class PrimalSolver:
         return positive_eigenpairs(self._gram, alpha)
 
 
-def solve_positive(gram: Any, right: Any, alpha: float) -> Any:
-    """Return (gram + alpha I)^-1 right in double, or the solution of least norm; right may be overwritten."""
-    factor = gram.copy()
+def solve_positive(make_gram: Callable[[], DoubleArray], right: DoubleArray, alpha: float) -> DoubleArray:
+    """Return (gram + alpha I)^-1 right in double, or the solution of least norm.
+
+    ``make_gram`` returns the lower triangle, which is overwritten; it is called again if there is no factor. ``right``
+    may be overwritten too.
+    """
+    factor = make_gram()
+    norm = lapack.largest_eigenvalue(factor) + alpha
     factor[np.diag_indices_from(factor)] += alpha
-    norm = lapack.largest_eigenvalue(gram) + alpha
     try:
         lapack.cholesky(factor)
         if lapack.reciprocal_condition(factor, norm) > USELESS[factor.dtype]:
@@ -132,7 +134,7 @@ def solve_positive(gram: Any, right: Any, alpha: float) -> Any:
             return right
     except lapack.NotPositiveDefiniteError:
         pass
-    values, vectors = positive_eigenpairs(gram, alpha)
+    values, vectors = positive_eigenpairs(make_gram(), alpha)
     return vectors @ ((vectors.T @ right) / values[:, None])
 
 
@@ -140,17 +142,17 @@ def positive_eigenpairs(gram: Any, alpha: float) -> tuple[Any, Any]:
     """Return the eigenpairs of gram + alpha I that are not zero up to rounding."""
     values, vectors = la.eigh(gram, lower=True)
     values = values + alpha
-    keep = values > USELESS[np.dtype(np.float64)] * max(values[-1], 0)
+    keep = values > USELESS[gram.dtype] * max(values[-1], 0)
     return values[keep], vectors[:, keep]
 
 
-def leave_one_out(residual: Any, leverage: Any) -> Any:
+def leave_one_out(residual: Any, leverage: DoubleArray) -> Any:
     """Return the residuals of models that did not see their row: e / (1 - leverage)."""
     left = np.maximum(1 - leverage, 1e-8)  # a row that alone decides its own fit
     return residual / left[:, None].astype(residual.dtype)
 
 
-def mean_square(residual: Any, leverage: Any, n_targets: int) -> float:
+def mean_square(residual: Any, leverage: DoubleArray, n_targets: int) -> float:
     """Return the mean square of leave-one-out residuals."""
     errors = leave_one_out(residual.astype(np.float64), leverage)
     return float((errors**2).sum() / (len(errors) * n_targets))

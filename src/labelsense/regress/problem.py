@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelsense._typing import as_dense
-from labelsense.regress.design import Design
+from labelsense._typing import DoubleArray, FloatArray, IntArray, Rows, as_dense
+from labelsense.regress.design import DOUBLE_ROWS, Design, sum_over_blocks
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """Validated rows of training. Those of weight zero have no say, and no leave-one-out residual."""
+
+    X: Any
+    Z: Any
+    weights: DoubleArray | None
+
+    def with_weight(self) -> tuple[Any, Any, DoubleArray | None]:
+        """Return the rows that have a say."""
+        if self.weights is None or self.weights.all():
+            return self.X, self.Z, self.weights
+        keep = self.weights > 0
+        return self.X[keep], self.Z[keep], self.weights[keep]
+
+    def fill(self, H: FloatArray, predict: Callable[[Any], FloatArray]) -> FloatArray:
+        """Return predictions of all rows, given those of the rows that have a say."""
+        if len(H) == self.X.shape[0]:
+            return H
+        assert self.weights is not None
+        every = np.empty((self.X.shape[0], H.shape[1]), np.float32)
+        every[self.weights > 0] = H
+        every[self.weights == 0] = predict(self.X[self.weights == 0])
+        return every
 
 
 @dataclass(frozen=True)
@@ -22,28 +50,25 @@ class Problem:
 
     X: Design
     Z: Any  # (n, m) float32, dense, or sparse for one-against-all
-    s: Any
+    s: DoubleArray
     total: float
-    x_mean: Any
-    z_mean: Any
-    shift: Any  # what dense rows have been centred by already
+    x_mean: DoubleArray
+    z_mean: DoubleArray
+    shift: DoubleArray  # what dense rows have been centred by already
     unweighted: bool
 
     @classmethod
-    def build(cls, X: Any, Z: Any, fit_intercept: bool, sample_weight: Any = None) -> Problem:
+    def build(cls, design: Design, Z: Any, fit_intercept: bool, sample_weight: DoubleArray | None = None) -> Problem:
         """Weigh the rows and find the means."""
-        n = X.shape[0]
+        n, p = design.shape
         w = np.ones(n) if sample_weight is None else np.asarray(sample_weight, np.float64)
         total = float(w.sum()) if fit_intercept else np.inf
+        x_mean, z_mean, shift = np.zeros(p), np.zeros(Z.shape[1]), np.zeros(p)
         if fit_intercept:
-            x_mean = np.asarray(X.T @ w, np.float64).ravel() / total
-            z_mean = np.asarray(Z.T @ w, np.float64).ravel() / total
-        else:
-            x_mean, z_mean = np.zeros(X.shape[1]), np.zeros(Z.shape[1])
-        shift = np.zeros_like(x_mean)
-        if not sp.issparse(X):  # dense rows are centred before they are rounded
-            X, x_mean, shift = X - x_mean, shift, x_mean
-        design = Design(X)
+            shift = design.weighted_sum(w) / total
+            z_mean = _weighted_sum(Z, w) / total
+            design, x_mean = design.centred(shift)
+            shift = shift - x_mean
         s = np.sqrt(w)
         if sample_weight is not None:
             design = design.scaled(s)
@@ -56,33 +81,45 @@ class Problem:
         """The number of regressions, m."""
         return int(self.Z.shape[1])
 
-    def centred_rows(self, rows: Any) -> Any:
+    def centred_rows(self, rows: Rows) -> FloatArray:
         """Return some centred rows of X, dense."""
-        return as_dense(self.X.X[rows]) - np.outer(self.s[rows], self.x_mean).astype(np.float32)
+        return self.X.dense_rows(rows) - np.outer(self.s[rows], self.x_mean).astype(np.float32)
 
-    def centred_targets(self, rows: Any = slice(None)) -> Any:
+    def centred_targets(self, rows: Rows = slice(None)) -> FloatArray:
         """Return some centred rows of Z, dense."""
         return as_dense(self.Z[rows]) - np.outer(self.s[rows], self.z_mean).astype(np.float32)
 
-    def part(self, rows: Any, columns: Any) -> tuple[Any, Any, Any]:
+    def original(self, H: Any) -> FloatArray:
+        """Return centred and weighted predictions of all rows as they were before."""
+        H = H / self.s[:, None].astype(np.float32)
+        H += self.z_mean.astype(np.float32)
+        return H.astype(np.float32, copy=False)
+
+    def part(self, rows: Rows, columns: Any) -> tuple[Design, FloatArray, DoubleArray | None]:
         """Return some rows of X and Z as they were before they were weighted, and their weights, if any."""
         X, Z = self.X.rows(rows), as_dense(self.Z[rows][:, columns])
         if self.unweighted:
-            return X.X, Z, None
-        return X.scaled(1 / self.s[rows]).X, Z / self.s[rows][:, None], self.s[rows] ** 2
+            return X, Z, None
+        s = self.s[rows]
+        return X.scaled(1 / s), Z / s[:, None], s**2
 
-    def right_hand_side(self) -> Any:
+    def right_hand_side(self) -> DoubleArray:
         """Return the centred X'Z, (p, m), in double."""
         right = np.ascontiguousarray(self.X.transposed_times(self.Z), np.float64)
         if np.isfinite(self.total):
             right -= np.outer(self.total * self.x_mean, self.z_mean)
         return right
 
+    def diagonal(self) -> DoubleArray:
+        """Return the diagonal of the centred X'X, (p,)."""
+        squares = self.X.column_squares()
+        return squares - self.total * self.x_mean**2 if np.isfinite(self.total) else squares
+
     def intercept(self, W: Any) -> Any:
         """Return b for given W."""
         return self.z_mean - (self.x_mean + self.shift) @ W
 
-    def fitted(self, W: Any) -> Any:
+    def fitted(self, W: Any) -> FloatArray:
         """Return the centred, weighted fitted values, (n, m)."""
         H = self.X.times(W)
         if self.x_mean.any():
@@ -90,6 +127,42 @@ class Problem:
             H -= shift if self.unweighted else self.s[:, None].astype(np.float32) * shift
         return H
 
-    def own_weight(self) -> Any:
+    def own_weight(self) -> DoubleArray:
         """Return the leverage that each row has on the intercept alone."""
         return self.s**2 / self.total
+
+
+class Solver(ABC):
+    """Solves one problem for any number of penalties.
+
+    Attributes
+    ----------
+    problem : Problem
+    n_iter : int
+        The steps of the last solution, 1 if it is direct.
+    """
+
+    problem: Problem
+    n_iter: int = 1
+
+    @abstractmethod
+    def solve(self, alpha: float) -> Any:
+        """Return W, (p, m)."""
+
+    @abstractmethod
+    def leave_one_out_error(self, alpha: float, rows: IntArray) -> float:
+        """Return the mean squared error of models that did not see their row, over some rows."""
+
+
+class DirectSolver(Solver):
+    """A solver with a factorisation, by which rows are left out in closed form."""
+
+    @abstractmethod
+    def solve_out_of_sample(self, alpha: float) -> tuple[Any, FloatArray]:
+        """Return W, and the prediction of each row by a model of the others, (n, m)."""
+
+
+def _weighted_sum(Z: Any, w: DoubleArray) -> DoubleArray:
+    if sp.issparse(Z):
+        return np.asarray(Z.T @ w, np.float64)
+    return sum_over_blocks(len(w), lambda rows: w[rows] @ Z[rows], DOUBLE_ROWS)

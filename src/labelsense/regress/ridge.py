@@ -3,68 +3,43 @@
 from __future__ import annotations
 
 import math
+import threading
+from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from labelsense._progress import say, showing
 from labelsense._storage import require, require_array, storable
 from labelsense._typing import FloatArray
 from labelsense._validation import check_choice, check_count, check_real
-from labelsense.regress.base import Learner, as_columns
-from labelsense.regress.design import product
+from labelsense.regress import ridge_cost
+from labelsense.regress.base import FitCost, Learner, as_columns, check_two_rows
+from labelsense.regress.checks import (
+    check_magnitude,
+    check_new_rows,
+    check_predictions,
+    check_solution,
+    check_training,
+)
 from labelsense.regress.dual import DualSolver
+from labelsense.regress.in_memory import as_design, product
 from labelsense.regress.iterative import ConjugateGradientSolver
 from labelsense.regress.moments import Moments
+from labelsense.regress.penalty import errors_downhill
 from labelsense.regress.primal import PrimalSolver
-from labelsense.regress.problem import Problem
+from labelsense.regress.problem import DirectSolver, Problem, Solver, TrainingRows
+from labelsense.regress.ridge_cost import Size, cheapest_solver
 
 SOLVERS = ("primal", "dual", "cg")
-EXPECTED_STEPS = 30  # of conjugate gradients
-# Seconds for a thousand million multiplications: dense by BLAS, sparse row by row, and sparse times dense (measured).
-BLAS, SPARSE, SPARSE_DENSE, ELEMENTWISE = 0.014, 0.8, 0.12, 0.3
 LOO_ROWS = 512  # rows whose leave-one-out error is computed, when all would cost more than the fit
 
-
-def cost(solver: str, X: Any, n_targets: int) -> float:
-    """Return about how many seconds a solver takes, on two cores. What matters is which is least.
-
-    With c_j the number of rows that have feature j and r_i the number of features of row i:
-
-    - primal: X'X (sum of r_i^2 / 2, or n p^2 / 2 if dense), its factor (p^3 / 6) and p^2 m for the solutions;
-    - dual: X X' (sum of c_j^2 / 2, or n^2 p / 2), its factor (n^3 / 6) and n^2 m;
-    - conjugate gradients: two products of nnz m a step, and six passes over p m numbers.
-    """
-    n, p = X.shape
-    m = n_targets
-    if sp.issparse(X):
-        r, c = np.diff(X.indptr).astype(float), np.bincount(X.indices, minlength=p).astype(float)
-        nnz, by_rows, by_columns, rate = float(X.nnz), (r**2).sum() / 2, (c**2).sum() / 2, SPARSE
-        product = SPARSE_DENSE
-    else:
-        nnz, by_rows, by_columns, rate = float(n * p), n * p**2 / 2, n**2 * p / 2, BLAS
-        product = BLAS
-    if solver == "primal":
-        work = rate * by_rows + BLAS * (p**3 / 6 + p**2 * m) + product * nnz * m
-    elif solver == "dual":
-        work = min(rate * by_columns, BLAS * n**2 * p / 2) + BLAS * (n**3 / 6 + n**2 * m) + product * nnz * m
-    else:
-        work = EXPECTED_STEPS * (2 * product * nnz * m + 6 * ELEMENTWISE * p * m)
-    return 1e-9 * float(work)
-
-
-def cheapest_solver(X: Any, n_targets: int, alpha: float | str) -> str:
-    """Return the solver with the least :func:`cost`.
-
-    Conjugate gradients are approximate: they have to save half the time, and more than a moment. Least squares
-    (alpha 0) needs a factorisation.
-    """
-    exact = min(("primal", "dual"), key=lambda solver: cost(solver, X, n_targets))
-    least = cost(exact, X, n_targets)
-    return "cg" if alpha != 0 and least > 0.5 and cost("cg", X, n_targets) < least / 2 else exact
+_SOLVING = threading.Lock()  # held while a model is solved after updates: it takes all cores and p^2 numbers
+_CHANGING = threading.Lock()  # held while the moments or the solution of a model are exchanged for others
 
 
 @storable(private=("_flat", "_solution", "_moments"), transient=("out_of_sample", "out_of_sample_"))
@@ -84,14 +59,12 @@ class RidgeLearner(Learner):
         Whether to add a constant b that is not penalised.
     solver : "auto", "primal", "dual" or "cg"
         Factor the p x p matrix X'X or the n x n matrix X X', or run conjugate gradients on products with X. "auto"
-        takes the one with the least :func:`~labelsense.regress.ridge.cost`.
+        takes the one that is fastest by :func:`~labelsense.regress.ridge_cost.seconds`.
     alphas : sequence of float, optional
         The grid for "loo", ascending. By default half powers of ten from 10^-3 to 10^3, times the mean square of X.
     tol, max_iter : float, int
         For conjugate gradients: the residual, relative to the right-hand side, at which to stop; the most steps. On
         text, the out-of-sample error no longer changes in the third digit from 0.01 on.
-    out_of_sample : bool
-        Whether ``fit`` also computes ``out_of_sample_``.
     updatable : bool
         Whether ``fit`` keeps X'X and X'Z, so that ``partial_fit`` can go on from it.
     random_state : int, RandomState or None
@@ -111,9 +84,6 @@ class RidgeLearner(Learner):
         The solver that was used.
     n_iter_ : int
         The steps of conjugate gradients; 1 for the other solvers.
-    out_of_sample_ : array (n, m)
-        Predictions of the training rows by models that did not see them: leave-one-out in closed form, or 5 folds with
-        conjugate gradients.
 
     Examples
     --------
@@ -129,10 +99,9 @@ class RidgeLearner(Learner):
         *,
         fit_intercept: bool = True,
         solver: str = "auto",
-        alphas: Any = None,
+        alphas: Sequence[float] | None = None,
         tol: float = 1e-2,
         max_iter: int = 300,
-        out_of_sample: bool = False,
         updatable: bool = False,
         random_state: Any = None,
         verbose: int = 0,
@@ -143,50 +112,66 @@ class RidgeLearner(Learner):
         self.alphas = alphas
         self.tol = tol
         self.max_iter = max_iter
-        self.out_of_sample = out_of_sample
         self.updatable = updatable
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RidgeLearner:
-        if self.alpha != "loo":
-            check_real(self.alpha, "alpha", low=0, remedy="0 is plain least squares, 'loo' chooses.")
-        X, Z = validate_data(
-            self, X, y, accept_sparse="csr", multi_output=True, y_numeric=True, dtype=[np.float64, np.float32]
-        )
-        Z, self._flat = as_columns(Z)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-            X, Z, sample_weight = _without_weightless(X, Z, sample_weight)
-        self.solver_ = self._choose_solver(X, Z.shape[1])
-        with showing(self.verbose):
-            return self._fit(X, Z, sample_weight)
+    _moments: Moments | None = None
+    _solution: tuple[FloatArray, FloatArray] | None = None  # None if rows have come or gone since the last one
 
-    def _fit(self, X: Any, Z: Any, sample_weight: Any) -> RidgeLearner:
-        say("ridge: %d rows, %d features, %d targets by %s", *X.shape, Z.shape[1], self.solver_)
-        self._moments = self._start_moments(X, Z, sample_weight) if self.updatable else None
-        problem = Problem.build(X, Z, self.fit_intercept, sample_weight)
-        solver = self._make_solver(problem)
-        self.alpha_ = self._choose_alpha(solver, problem) if self.alpha == "loo" else float(self.alpha)
-        W = solver.solve(self.alpha_)
-        self._solution = W.astype(np.float32), problem.intercept(W).astype(np.float32)
-        self.n_iter_ = solver.n_iter if self.solver_ == "cg" else 1
-        if self.out_of_sample:
-            H = solver.out_of_sample(self.alpha_) + np.outer(problem.s, problem.z_mean)
-            self.out_of_sample_ = (H / problem.s[:, None]).astype(np.float32)
+    @property
+    def takes_weights(self) -> bool:
+        return True
+
+    @property
+    def takes_updates(self) -> bool:
+        return True
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RidgeLearner:
+        rows = self._check_rows(X, y, sample_weight)
+        with showing(self.verbose), np.errstate(over="ignore", invalid="ignore"):
+            solver = self._start(rows)
+            self._keep(solver, solver.solve(self.alpha_))
         return self
+
+    def fit_out_of_sample(self, X: Any, y: Any, sample_weight: Any = None) -> FloatArray:
+        """Fit, and return predictions of the same rows by models that did not see them, (n, m).
+
+        Leave-one-out in closed form, for about twice the cost of a fit; with conjugate gradients, or without a penalty,
+        by five folds. An alpha that "loo" has chosen is chosen by all rows.
+        """
+        rows = self._check_rows(X, y, sample_weight)
+        with showing(self.verbose), np.errstate(over="ignore", invalid="ignore"):
+            return self._shape_like_fit(self._keep_out_of_sample(self._start(rows), rows))
+
+    def fit_path(
+        self, X: Any, y: Any, alphas: Sequence[float], sample_weight: Any = None
+    ) -> Iterator[tuple[RidgeLearner, FloatArray]]:
+        """Yield for each penalty a fitted copy of this learner, and what ``fit_out_of_sample`` returns for it.
+
+        X'X or X X' is made once, and factored once for each penalty.
+        """
+        penalties = [check_real(alpha, "alphas", low=0) for alpha in alphas]
+        first = clone(self).set_params(alpha=min(penalties))
+        rows = first._check_rows(X, y, sample_weight)
+        with showing(self.verbose), np.errstate(over="ignore", invalid="ignore"):
+            solver = first._start(rows)
+        return (first._at(alpha, solver, rows) for alpha in penalties)
 
     def predict(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", reset=False, dtype=np.float32)
-        H = product(X, self.coef_)
-        H += self.intercept_
-        return self._shape_like_fit(H)
+        X = check_new_rows(self, X)
+        W, b = self._solved()
+        with np.errstate(over="ignore", invalid="ignore"):
+            H = product(X, W)
+            H += b
+        return self._shape_like_fit(check_predictions(H, X))
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> RidgeLearner:
         """Learn from more rows, exactly: the model equals one fit on all rows seen. The cost does not grow with them.
 
-        What is kept are X'X and X'Z, in double. Needs a number for ``alpha``, or a ``fit`` that has chosen one.
+        What is kept are X'X and X'Z, in double. Needs a number for ``alpha``, or a ``fit`` that has chosen one. Other
+        threads may predict meanwhile: they do so by the model before or after.
         """
         return self._update(X, y, sample_weight, 1)
 
@@ -195,8 +180,15 @@ class RidgeLearner(Learner):
         check_is_fitted(self)
         return self._update(X, y, sample_weight, -1)
 
-    _moments: Moments | None
-    _solution: tuple[FloatArray, FloatArray] | None
+    def cost(self, X: Any, n_targets: int) -> FitCost:
+        size = Size.of(X)
+        solver = self._choose_solver(size, n_targets)
+        return FitCost(
+            solver,
+            ridge_cost.seconds(solver, size, n_targets),
+            ridge_cost.work_bytes(solver, size, n_targets),
+            4 * (size.p + 1) * n_targets,
+        )
 
     @property
     def coef_(self) -> FloatArray:
@@ -208,13 +200,75 @@ class RidgeLearner(Learner):
         """The constants b, (m,)."""
         return self._solved()[1]
 
+    def _check_rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+        if self.alpha != "loo":
+            check_real(self.alpha, "alpha", low=0, remedy="0 is plain least squares, 'loo' chooses.")
+        X, Z = check_training(self, X, y)
+        Z, self._flat = as_columns(Z)
+        if sample_weight is None:
+            return TrainingRows(X, Z, None)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not weights.any() or not math.isfinite(weights.sum()):
+            raise ValueError("sample_weight must be finite and not all zero.")
+        return TrainingRows(X, Z, weights)
+
+    def _start(self, rows: TrainingRows) -> Solver:
+        """Choose solver and penalty; return the solver, ready for any penalty."""
+        X, Z, weights = rows.with_weight()
+        design = as_design(X)
+        check_magnitude(design)
+        self.solver_ = self._choose_solver(Size.of(X), Z.shape[1])
+        say("ridge: %d rows, %d features, %d targets by %s", *X.shape, Z.shape[1], self.solver_)
+        self._moments = Moments.of(design, Z, weights) if self.updatable else None
+        problem = Problem.build(design, Z, self.fit_intercept, weights)
+        solver = self._make_solver(problem)
+        self.alpha_ = self._choose_alpha(solver, problem) if self.alpha == "loo" else float(self.alpha)
+        return solver
+
+    def _keep(self, solver: Solver, W: Any) -> None:
+        solution = W.astype(np.float32), solver.problem.intercept(W).astype(np.float32)
+        check_solution(*solution)
+        self._solution, self.n_iter_ = solution, solver.n_iter
+
+    def _keep_out_of_sample(self, solver: Solver, rows: TrainingRows) -> FloatArray:
+        """Solve, and return predictions by models that did not see their row."""
+        check_two_rows(rows.X)
+        X, Z, weights = rows.with_weight()
+        if isinstance(solver, DirectSolver) and self.alpha_ > 0:
+            W, H = solver.solve_out_of_sample(self.alpha_)
+            self._keep(solver, W)
+        else:
+            self._keep(solver, solver.solve(self.alpha_))
+            model = clone(self).set_params(alpha=self.alpha_, solver=self.solver_, updatable=False)
+            H = model._predict_folds(X, Z, weights)
+        return rows.fill(H, lambda others: product(others.astype(np.float32), self.coef_) + self.intercept_)
+
+    def _at(self, alpha: float, solver: Solver, rows: TrainingRows) -> tuple[RidgeLearner, FloatArray]:
+        model = copy(self).set_params(alpha=alpha)
+        model.alpha_ = alpha
+        with showing(self.verbose), np.errstate(over="ignore", invalid="ignore"):
+            H = model._keep_out_of_sample(solver, rows)
+        return model, model._shape_like_fit(H)
+
     def _solved(self) -> tuple[FloatArray, FloatArray]:
         check_is_fitted(self)
-        if self._solution is None:  # rows have come or gone since the last time
-            assert self._moments is not None
-            W, b = self._moments.solve(self.alpha_, self.fit_intercept)
-            self._solution = W.astype(np.float32), b.astype(np.float32)
-        return self._solution
+        solution = self._solution
+        if solution is None:
+            with _SOLVING:
+                solution = self._solution or self._solve_moments()
+        return solution
+
+    def _solve_moments(self) -> tuple[FloatArray, FloatArray]:
+        moments = self._moments
+        assert moments is not None
+        W, b = moments.solve(self.alpha_, self.fit_intercept)
+        with np.errstate(over="ignore"):
+            solution = W.astype(np.float32), b.astype(np.float32)
+        check_solution(*solution)
+        with _CHANGING:
+            if self._moments is moments:  # else rows have come meanwhile, and this is for the one call only
+                self._solution = solution
+        return solution
 
     def _check_stored(self) -> None:
         W = self.coef_  # a model with rows not yet solved for is solved now, once
@@ -226,38 +280,36 @@ class RidgeLearner(Learner):
             require(fits, "X'Z must have the shape of the weights")
 
     def _update(self, X: Any, y: Any, sample_weight: Any, sign: int) -> RidgeLearner:
-        first = "alpha_" not in vars(self)
+        first = not self.__sklearn_is_fitted__()
         if first and self.alpha == "loo":
             raise ValueError(
                 "alpha must be a number for partial_fit, or chosen by a fit with updatable=True. Got 'loo'."
             )
-        X, Z = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            multi_output=True,
-            y_numeric=True,
-            dtype=[np.float64, np.float32],
-            reset=first,
-        )
+        alpha = check_real(self.alpha, "alpha", low=0, remedy="0 is plain least squares.") if first else self.alpha_
+        X, Z = check_training(self, X, y, reset=first)
         Z, flat = as_columns(Z)
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-        if first:
-            self._flat, self.solver_, self.n_iter_ = flat, "primal", 1
-            self.alpha_ = check_real(self.alpha, "alpha", low=0, remedy="0 is plain least squares.")
-            self._moments = self._start_moments(X, Z, sample_weight)
-        else:
-            moments = self._kept_moments(Z)
-            weight = X.shape[0] if sample_weight is None else float(sample_weight.sum())
-            if moments.total + sign * weight <= 0:
-                raise ValueError("forget would take out as many rows as were learned, or more. Start again with fit.")
-            moments.add(X, Z, sample_weight, sign)
-        self._solution = None
+            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not first:
+            self._check_kept(Z)
+        design = as_design(X)
+        check_magnitude(design)
+        change = Moments.of(design, Z, sample_weight, sign)
+        with _CHANGING:  # moments are never changed, only exchanged: a thread that solves them may go on
+            if self._moments is not None:
+                change.merge(self._moments)
+            if change.total <= 0:
+                raise ValueError(
+                    "sample_weight must not be all zero."
+                    if sign > 0
+                    else "forget would take out as many rows as were learned, or more. Start again with fit."
+                )
+            self._moments, self._solution, self.alpha_ = change, None, alpha
+            if first:
+                self._flat, self.solver_, self.n_iter_ = flat, "primal", 1
         return self
 
-    def _kept_moments(self, Z: Any) -> Moments:
+    def _check_kept(self, Z: Any) -> None:
         if self._moments is None:
             raise ValueError(
                 "This model was fitted without updatable=True and has kept nothing to go on from. "
@@ -265,19 +317,12 @@ class RidgeLearner(Learner):
             )
         if Z.shape[1] != self._moments.right.shape[1]:
             raise ValueError(f"y must have {self._moments.right.shape[1]} targets, as before. Got {Z.shape[1]}.")
-        return self._moments
 
-    @staticmethod
-    def _start_moments(X: Any, Z: Any, sample_weight: Any) -> Moments:
-        moments = Moments(X.shape[1], Z.shape[1])
-        moments.add(X, Z, sample_weight, 1)
-        return moments
-
-    def _choose_solver(self, X: Any, n_targets: int) -> str:
+    def _choose_solver(self, size: Size, n_targets: int) -> str:
         words = {"auto": None, **{solver: solver for solver in SOLVERS}}
-        return check_choice(self.solver, "solver", words) or cheapest_solver(X, n_targets, self.alpha)
+        return check_choice(self.solver, "solver", words) or cheapest_solver(size, n_targets, self.alpha)
 
-    def _make_solver(self, problem: Problem) -> Any:
+    def _make_solver(self, problem: Problem) -> Solver:
         if self.solver_ == "primal":
             return PrimalSolver(problem)
         if self.solver_ == "dual":
@@ -286,55 +331,28 @@ class RidgeLearner(Learner):
         seed = check_random_state(self.random_state).randint(2**31)
         return ConjugateGradientSolver(problem, tol, check_count(self.max_iter, "max_iter"), seed)
 
-    def _choose_alpha(self, solver: Any, problem: Problem) -> float:
-        """Walk downhill on the grid from its middle: the error is nearly always convex in log alpha."""
+    def _choose_alpha(self, solver: Solver, problem: Problem) -> float:
         n = problem.X.shape[0]
-        grid = self._grid(problem)
         random = check_random_state(self.random_state)
         rows = np.arange(n) if n <= 4 * LOO_ROWS else np.sort(random.permutation(n)[:LOO_ROWS])
-        errors: dict[int, float] = {}
-
-        def error(i: int) -> float:
-            if i not in errors:
-                errors[i] = solver.leave_one_out_error(grid[i], rows)
-                say("alpha %g: mean squared out-of-sample error %.6g", grid[i], errors[i])
-            return errors[i]
-
-        best = descend(error, len(grid))
-        self.alpha_errors_ = {grid[i]: errors[i] for i in sorted(errors)}
-        return grid[best]
+        grid = self._grid(problem)
+        self.alpha_errors_ = errors_downhill(lambda alpha: solver.leave_one_out_error(alpha, rows), grid)
+        return min(self.alpha_errors_, key=lambda alpha: self.alpha_errors_[alpha])
 
     def _grid(self, problem: Problem) -> list[float]:
         if self.alphas is not None:
             grid = [check_real(a, "alphas", low=0) for a in self.alphas]
-            if not grid or sorted(grid) != grid:
-                raise ValueError(f"alphas must be ascending and not empty. Got {self.alphas!r}.")
+            if not grid or sorted(grid) != grid or grid[0] == 0:
+                raise ValueError(f"alphas must be positive, ascending and not empty. Got {self.alphas!r}.")
             return grid
-        X = problem.X.X
-        squares = X.data if problem.X.sparse else X
-        scale = max(float(np.vdot(squares, squares)) / max(1, min(X.shape)), 1e-12)
+        scale = max(problem.X.total_square() / max(1, min(problem.X.shape)), 1e-12)
         return [scale * 10 ** (half / 2) for half in range(-6, 7)]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "alpha_" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.multi_output = True
         return tags
-
-
-def descend(error: Any, size: int) -> int:
-    """Return the place of the least error, walking downhill from the middle of a grid."""
-    here = size // 2
-    for direction in (-1, 1):
-        while 0 <= here + direction < size and error(here + direction) < error(here):
-            here += direction
-    error(here)
-    return here
-
-
-def _without_weightless(X: Any, Z: Any, weights: Any) -> tuple[Any, Any, Any]:
-    """Leave out rows of weight zero: they have no say, and no leave-one-out residual."""
-    keep = weights > 0
-    if not keep.any() or not math.isfinite(weights.sum()):
-        raise ValueError("sample_weight must be finite and not all zero.")
-    return (X, Z, weights) if keep.all() else (X[keep], Z[keep], weights[keep])

@@ -1,0 +1,35 @@
+"""The search for a penalty, or anything else on a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from labelsense._progress import say
+
+
+def errors_downhill(error: Callable[[float], float], grid: list[float]) -> dict[float, float]:
+    """Return the errors of the penalties that a walk downhill from the middle of a grid has met, ascending."""
+    found: dict[float, float] = {}
+
+    def at(place: int) -> float:
+        alpha = grid[place]
+        if alpha not in found:
+            found[alpha] = error(alpha)
+            say("alpha %g: mean squared out-of-sample error %.6g", alpha, found[alpha])
+        return found[alpha]
+
+    descend(at, len(grid))
+    return dict(sorted(found.items()))
+
+
+def descend(error: Callable[[int], float], size: int) -> int:
+    """Return the place of the least error, walking downhill from the middle of a grid.
+
+    The error of a penalty is nearly always convex in its logarithm.
+    """
+    here = size // 2
+    for direction in (-1, 1):
+        while 0 <= here + direction < size and error(here + direction) < error(here):
+            here += direction
+    error(here)
+    return here

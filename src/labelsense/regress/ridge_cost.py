@@ -1,0 +1,107 @@
+"""What ridge costs: which solver is fastest, and how much memory it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelsense.regress.primal import SMALL
+
+EXPECTED_STEPS = 30  # of conjugate gradients
+# Seconds for a thousand million multiplications: dense by BLAS, sparse row by row, and sparse times dense (measured).
+BLAS, SPARSE, SPARSE_DENSE, ELEMENTWISE = 0.014, 0.8, 0.12, 0.3
+
+
+@dataclass(frozen=True)
+class Size:
+    """What the cost of products with X (n, p) depends on.
+
+    Attributes
+    ----------
+    n, p : int
+    entries : int
+        Numbers that are stored: n p if X is dense.
+    by_rows, by_columns : float
+        Multiplications for the lower triangles of X'X and X X': half the sum of squares of the numbers of entries of a
+        row, and of a column.
+    sparse : bool
+    """
+
+    n: int
+    p: int
+    entries: int
+    by_rows: float
+    by_columns: float
+    sparse: bool
+
+    @classmethod
+    def of(cls, X: Any) -> Size:
+        """Count."""
+        n, p = X.shape
+        if not sp.issparse(X):
+            return cls(n, p, n * p, n * p**2 / 2, n**2 * p / 2, False)
+        X = X.tocsr()
+        r, c = np.diff(X.indptr).astype(float), np.bincount(X.indices, minlength=p).astype(float)
+        return cls(n, p, int(X.nnz), float((r**2).sum()) / 2, float((c**2).sum()) / 2, True)
+
+
+def seconds(solver: str, X: Size, n_targets: int) -> float:
+    """Return about how many seconds a solver takes, on two cores. What matters is which is least.
+
+    With c_j the number of rows that have feature j and r_i the number of features of row i:
+
+    - primal: X'X (sum of r_i^2 / 2, or n p^2 / 2 if dense), its factor (p^3 / 6) and p^2 m for the solutions;
+    - dual: X X' (sum of c_j^2 / 2, or n^2 p / 2), its factor (n^3 / 6) and n^2 m;
+    - conjugate gradients: two products of nnz m a step, and six passes over p m numbers.
+    """
+    n, p, m = X.n, X.p, n_targets
+    rate, product = (SPARSE, SPARSE_DENSE) if X.sparse else (BLAS, BLAS)
+    product *= X.entries * m
+    if solver == "primal":
+        work = rate * X.by_rows + BLAS * (p**3 / 6 + p**2 * m) + product
+    elif solver == "dual":
+        work = min(rate * X.by_columns, BLAS * n**2 * p / 2) + BLAS * (n**3 / 6 + n**2 * m) + product
+    else:
+        work = EXPECTED_STEPS * (2 * product + 6 * ELEMENTWISE * p * m)
+    return 1e-9 * work
+
+
+def cheapest_solver(X: Size, n_targets: int, alpha: float | str) -> str:
+    """Return the solver that takes the fewest :func:`seconds`.
+
+    Conjugate gradients are approximate: they have to save half the time, and more than a moment. Least squares
+    (alpha 0) needs a factorisation.
+    """
+    exact = min(("primal", "dual"), key=lambda solver: seconds(solver, X, n_targets))
+    least = seconds(exact, X, n_targets)
+    return "cg" if alpha != 0 and least > 0.5 and seconds("cg", X, n_targets) < least / 2 else exact
+
+
+def work_bytes(solver: str, X: Size, n_targets: int) -> int:
+    """Return the most memory that a fit allocates, beyond X and the targets.
+
+    In units of what a matrix takes in float32:
+
+    - primal: X'X and its factor (2 p^2, in double up to 1,024 features); X'Z in double, W, the copy of it that is kept
+      and one in double for the intercept (6 p m); of dense rows, X'X is summed in double before (3 p^2);
+    - dual: X X' and its factor (2 n^2, in double up to 1,024 rows), the targets, centred, and the solutions (2 n m), W
+      and its centring in double (5 p m);
+    - conjugate gradients: right-hand side, solution, residual, direction and two products (6 p m), fitted values (n m).
+
+    A sparse X is stored by columns too; dense rows are centred in a copy.
+    """
+    n, p, m = X.n, X.p, n_targets
+    if solver == "primal":
+        double = 1 if p > SMALL else 2
+        numbers = 2 * double * p * p + 6 * p * m
+        if not X.sparse:
+            numbers = max(numbers, 3 * p * p + 2 * p * m)
+    elif solver == "dual":
+        double = 1 if n > SMALL else 2
+        numbers = 2 * double * (n * n + n * m) + 5 * p * m
+    else:
+        numbers = 6 * p * m + n * m
+    return 4 * (numbers + (7 * X.entries if X.sparse else n * p))
