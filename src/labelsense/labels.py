@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,7 +83,7 @@ class Vocabulary:
             raise TypeError(f"{name} must be a list of labels. Got {labels!r}. Pass [{labels!r}].")
         given = as_list(labels)
         if self.names is None:
-            columns = [int(j) if isinstance(j, Integral) and 0 <= j < self.n_labels else -1 for j in given]
+            columns = [int(j) if isinstance(j, (int, np.integer)) and 0 <= j < self.n_labels else -1 for j in given]
         else:
             columns = [self._columns.get(label, -1) for label in given]
         if -1 in columns:
