@@ -29,6 +29,7 @@ from labelsense import (
     SECOCClassifier,
     _validation,
     labels,
+    load_model,
     predictor,
 )
 from labelsense.data import make_tagged_documents
@@ -263,6 +264,17 @@ class TestForms:
         assert set(clf.predict_topk(form(["word2 text1"]), 2).labels[0]) == {"a2", "b1"}
         with pytest.raises(TypeError, match="X holds texts where features are expected. Pass features='words'"):
             model().fit(texts, TAGS)
+
+
+def test_labels_that_can_be_learned_can_be_saved(tmp_path):
+    kinds = ["a", 3, 2.5, True, ("t", 1, (2.5, "x")), np.int64(7), np.str_("b"), -1, "", float("inf")]
+    X, y = np.random.default_rng(0).random((60, 3)), [[kinds[i % 10], f"long{i}"] for i in range(60)]
+    clf = CompressedLabelClassifier(random_state=0).fit(X, y)
+    clf.save(tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    assert again.labels_ == clf.labels_
+    assert list(map(type, again.labels_)) == list(map(type, clf.labels_))
+    assert (again.predict_topk(X, 3).labels == clf.predict_topk(X, 3).labels).all()
 
 
 class TestBadRows:

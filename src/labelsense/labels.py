@@ -96,7 +96,10 @@ class Vocabulary:
         if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
             raise TypeError(f"{name} must be a list of labels. Got {labels!r}. Pass [{labels!r}].")
         given = as_list(labels)
-        columns = [self._columns.get(label, -1) for label in given]
+        if self.names is None:
+            columns = [int(j) if isinstance(j, (int, np.integer)) and 0 <= j < self.n_labels else -1 for j in given]
+        else:
+            columns = [self._columns.get(label, -1) for label in given]
         if -1 in columns:
             raise InputError(f"{name} must hold labels of the training data. Got {given[columns.index(-1)]!r}.")
         return np.array(columns, np.int64)
@@ -122,7 +125,7 @@ class Vocabulary:
 
     @cached_property
     def _columns(self) -> dict[Label, int]:
-        return {name: j for j, name in enumerate(range(self.n_labels) if self.names is None else self.names)}
+        return {name: j for j, name in enumerate(self.names or ())}
 
     def _find(self, Y: CSR, names: list[Label] | None) -> IntArray:
         """Return the column of the model for each column of Y, -1 where it has none."""
