@@ -115,8 +115,9 @@ void columns(const Hadamard& op, Array<const int64_t, 1> J, Array<float, 2> out)
     }
 }
 
+// a_0' a_j for each j
 void gram_vector(const Hadamard& op, Array<float, 1> out) {
-    std::copy(op.gram_vector(), op.gram_vector() + out.shape(0), out.data());
+    for (int64_t j = 0; j < static_cast<int64_t>(out.shape(0)); ++j) out.data()[j] = static_cast<float>(op.gram(0, j));
 }
 
 // x <- W x for the Walsh-Hadamard matrix W of an order of at least 64

@@ -10,7 +10,7 @@
 //   cheap_gram(t)       whether subtracting t Gram columns is cheaper than one correlate
 //   subtract_gram(...)  c = c0 - A' A_J y
 //   inverse_norms       1 / ||a_j||, or nullptr where every column has norm 1
-//   DEPENDENT           the share of ||a_j||^2 below which what is new in a column is rounding
+//   DEPENDENT           the share of ||a_j||^2 below which what is new in a column is rounding; see active.hpp
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@ inline void copy_rows(const float* H, int64_t n, int64_t m, float* Q, int64_t st
 }
 
 // m rows of the Hadamard matrix of order D, over +-1/sqrt(m). Nothing of size m x d is stored: A' r is one
-// transform, and a_i' a_j = g[i XOR j] with one vector g of D numbers.
+// transform, and a_i' a_j = g[i XOR j] / m with one vector g of D whole numbers, which floats hold exactly.
 class Hadamard {
   public:
     int64_t m, d, width;
@@ -49,7 +49,7 @@ class Hadamard {
           gram_(make_floats(width)) {
         for (int64_t i : rows_) {
             ++first_[i / BLOCK + 1];
-            gram_[i] = 1.0f / static_cast<float>(m);
+            gram_[i] = 1;
         }
         for (size_t b = 1; b < first_.size(); ++b) first_[b] += first_[b - 1];
         fwht(gram_.get(), width);
@@ -64,8 +64,7 @@ class Hadamard {
     void take(const float* H, int64_t n, float* Q, int64_t stride) const { copy_rows(H, n, m, Q, stride); }
     double norm(const float* q) const { return labelsense::norm(q, m); }
 
-    const float* gram_vector() const { return gram_.get(); }
-    double gram(int64_t i, int64_t j) const { return gram_[i ^ j]; }
+    double gram(int64_t i, int64_t j) const { return static_cast<double>(gram_[i ^ j]) / static_cast<double>(m); }
 
     // c = A' r. Only m of the D inputs are not zero, so the first stages are cheapest as sums of Walsh rows: of all
     // six stages of a block of 64 where it holds few of them, else of the three within a register.
@@ -180,7 +179,7 @@ class Hadamard {
         i8 lanes[t];
         int64_t high[t];
         for (int i = 0; i < t; ++i) {
-            weight[i] = f8{} + static_cast<float>(y[i]);
+            weight[i] = f8{} + static_cast<float>(y[i] / static_cast<double>(m));
             lanes[i] = i8{0, 1, 2, 3, 4, 5, 6, 7} ^ static_cast<int32_t>(J[i] & 7);
             high[i] = J[i] & ~int64_t{7};
         }
