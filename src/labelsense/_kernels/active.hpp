@@ -26,8 +26,8 @@ class Active {
     std::vector<int64_t> J;
     std::vector<double> z;
 
-    Active(const Op& op, int64_t capacity, double penalty = 0)
-        : op_(op), penalty_(penalty), stride_(round_up(op.m, TILE)), L_(capacity * capacity), inverse_(capacity),
+    Active(const Op& op, int64_t capacity, double penalty = 0, double dependent = Op::DEPENDENT)
+        : op_(op), penalty_(penalty), dependent_(dependent), stride_(round_up(op.m, TILE)), L_(capacity * capacity), inverse_(capacity),
           columns_(make_floats(capacity * stride_)), r_(make_floats(stride_)), capacity_(capacity) {
         J.reserve(capacity);
         z.reserve(capacity);
@@ -59,7 +59,7 @@ class Active {
             rest -= row[i] * z[i];
             inherited += row[i] * row[i] * (1 + noise_[i]);
         }
-        if (!(left > Op::DEPENDENT * (left + inherited))) return false;
+        if (!(left > dependent_ * (left + inherited))) return false;
         row[t] = std::sqrt(left);
         inverse_[t] = 1.0 / row[t];
         J.push_back(j);
@@ -170,7 +170,7 @@ class Active {
     }
 
     const Op& op_;
-    double penalty_;
+    double penalty_, dependent_;
     int64_t stride_;
     std::vector<double> L_, inverse_, noise_, work_;
     Floats columns_, r_;

@@ -34,10 +34,11 @@ struct DenseArrays {
     Array<const float, 1> inverse_norms;
     Dense op;
 
-    DenseArrays(Array<const float, 2> columns_, std::optional<Array<const float, 2>> gram_, Array<const float, 1> inverse_)
+    DenseArrays(Array<const float, 2> columns_, std::optional<Array<const float, 2>> gram_, Array<const float, 1> inverse_,
+                double unit)
         : columns(columns_), gram(gram_), inverse_norms(inverse_),
           op(columns.data(), static_cast<int64_t>(columns.shape(1)), static_cast<int64_t>(columns.shape(0)),
-             gram ? gram->data() : nullptr, inverse_norms.data()) {}
+             gram ? gram->data() : nullptr, inverse_norms.data(), unit) {}
 };
 
 struct WhitenedArrays {
@@ -267,8 +268,8 @@ NB_MODULE(MODULE_NAME, module) {
         .def("columns", columns, Release())
         .def("gram_vector", gram_vector, Release());
     nb::class_<DenseArrays>(module, "Dense")
-        .def(nb::init<Array<const float, 2>, std::optional<Array<const float, 2>>, Array<const float, 1>>(), "columns"_a,
-             "gram"_a.none(), "inverse_norms"_a)
+        .def(nb::init<Array<const float, 2>, std::optional<Array<const float, 2>>, Array<const float, 1>, double>(),
+             "columns"_a, "gram"_a.none(), "inverse_norms"_a, "unit"_a)
         .def_prop_ro("n_measurements", [](const DenseArrays& arrays) { return arrays.op.m; })
         .def_prop_ro("n_labels", [](const DenseArrays& arrays) { return arrays.op.d; });
     nb::class_<WhitenedArrays>(module, "Whitened")

@@ -2,6 +2,7 @@
 // algorithm is written once, as a template over them:
 //
 //   m, d, width         rows; columns; length of a correlation buffer (>= d: the rest is scratch)
+//   unit                a power of two: what is stored is A over this number, so that columns have ordinary lengths
 //   take(H, n, Q, s)    Q (n, s) = rows of measurements in the coordinates of the operator, where residuals are formed
 //   norm(q)             the Euclidean norm of the measurements that q stands for
 //   correlate(q, c)     c = A' h
@@ -40,6 +41,7 @@ inline void copy_rows(const float* H, int64_t n, int64_t m, float* Q, int64_t st
 class Hadamard {
   public:
     int64_t m, d, width;
+    double unit = 1;
     const float* inverse_norms = nullptr;
     static constexpr double DEPENDENT = 1e-9;
 
@@ -207,12 +209,13 @@ class Hadamard {
 class Dense {
   public:
     int64_t m, d, width;
+    double unit;
     const float* inverse_norms;
     static constexpr double DEPENDENT = 1e-9;
 
-    Dense(const float* columns, int64_t n_rows, int64_t n_columns, const float* gram, const float* inverse)
-        : m(n_rows), d(n_columns), width(round_up(n_columns, LANES)), inverse_norms(inverse), columns_(columns),
-          gram_(gram) {}
+    Dense(const float* columns, int64_t n_rows, int64_t n_columns, const float* gram, const float* inverse, double unit_)
+        : m(n_rows), d(n_columns), width(round_up(n_columns, LANES)), unit(unit_), inverse_norms(inverse),
+          columns_(columns), gram_(gram) {}
 
     void take(const float* H, int64_t n, float* Q, int64_t stride) const { copy_rows(H, n, m, Q, stride); }
     double norm(const float* q) const { return labelsense::norm(q, m); }
@@ -266,6 +269,7 @@ class Dense {
 class Whitened {
   public:
     int64_t m, d, width;
+    double unit = 1;
     const float* inverse_norms;
     static constexpr double DEPENDENT = 1e-6;  // T' T a_j is rounded to floats
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
 
@@ -17,6 +18,7 @@ from labelsense._validation import check_count, check_indicator, check_measureme
 
 GRAM_BYTES = 2**28  # a stored matrix gets its Gram matrix up to d = 8192
 STORED_BYTES = 2**32
+ORDINARY = 2.0**30  # kernels get matrices whose longest column is beyond this, or below its inverse, in other units
 
 
 def auto_measurements(k: float, n_labels: int) -> int:
@@ -124,10 +126,14 @@ class DenseOperator(Operator):
 
     @property
     def column_norms(self) -> FloatArray:
-        return np.linalg.norm(self._columns, axis=1)
+        return self._norms.astype(np.float32)
+
+    @property
+    def _norms(self) -> NDArray[np.float64]:
+        return np.sqrt(np.einsum("ij,ij->i", self._columns, self._columns, dtype=np.float64))
 
     def coherence(self) -> float:
-        norms = np.linalg.norm(self._columns.astype(np.float64), axis=1)
+        norms = self._norms
         unit = self._columns / np.where(norms > 0, norms, 1)[:, None]
         highest = 0.0
         for start in range(0, self.n_labels, 1024):  # a block of the Gram matrix at a time
@@ -136,12 +142,20 @@ class DenseOperator(Operator):
             highest = max(highest, float(block.max(initial=0)))
         return highest
 
-    def kernel(self) -> Any:
-        norms = self.column_norms
-        inverse = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0).astype(np.float32)
+    def kernel(self) -> _kernels.Dense:
+        columns, norms, exponent = self._columns, self._norms, 0
+        longest = float(norms.max())
+        if longest > 0 and not 1 / ORDINARY <= longest <= ORDINARY:
+            exponent = math.frexp(longest)[1]
+            columns, norms = np.ldexp(columns, -exponent), np.ldexp(norms, -exponent)
         affordable = 4 * self.n_labels**2 <= GRAM_BYTES
-        gram = self._columns @ self._columns.T if affordable else None
-        return _kernels.Dense(self._columns, gram, inverse)
+        gram = columns @ columns.T if affordable else None
+        return _kernels.Dense(columns, gram, inverse_norms(norms), 2.0**exponent)
+
+
+def inverse_norms(norms: Any) -> FloatArray:
+    """Return 1 / norms, and 0 for columns that are zero but for rounding: they are never chosen."""
+    return np.divide(1, norms, out=np.zeros(len(norms)), where=norms >= np.finfo(np.float32).tiny).astype(np.float32)
 
 
 class Compressor(BaseEstimator, ABC):

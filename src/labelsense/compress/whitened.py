@@ -13,7 +13,7 @@ from labelsense import _kernels
 from labelsense._blocks import row_blocks
 from labelsense._typing import FloatArray, IntArray
 from labelsense._validation import check_measurements
-from labelsense.compress.base import DenseOperator, Operator
+from labelsense.compress.base import DenseOperator, Operator, inverse_norms
 from labelsense.compress.hadamard import HadamardCompressor, HadamardOperator
 
 CANDIDATES = 8  # more lower the correlations further, but leave too little of the randomness that rare labels need
@@ -66,7 +66,11 @@ class WhitenedOperator(Operator):
             columns[block, :m] = self.hadamard.columns(np.arange(block.start, block.stop)).T @ self._squared
         inverse = np.linalg.inv(self.whitening)
         return _kernels.Whitened(
-            self.hadamard.kernel(), np.pad(self.whitening, pad), np.pad(inverse, pad), columns, 1 / self.column_norms
+            self.hadamard.kernel(),
+            np.pad(self.whitening, pad),
+            np.pad(inverse, pad),
+            columns,
+            inverse_norms(self.column_norms),
         )
 
     def __reduce__(self) -> Any:
