@@ -22,7 +22,15 @@ from labelsense.diagnose import Diagnosis
 from labelsense.estimator import CompressedLabelClassifier
 from labelsense.features import LogTfidfTransformer
 from labelsense.model_file import ModelFileError, load_model
-from labelsense.reconstruct import CorrelationDecoder, CoSaMPDecoder, FoBaDecoder, LassoDecoder, OMPDecoder
+from labelsense.reconstruct import (
+    CorrelationDecoder,
+    CoSaMPDecoder,
+    FoBaDecoder,
+    GroupOMPDecoder,
+    LassoDecoder,
+    MultistageLassoDecoder,
+    OMPDecoder,
+)
 from labelsense.regress import (
     CosineKernel,
     KernelRidgeLearner,
@@ -46,11 +54,13 @@ __all__ = [
     "ECOCClassifier",
     "FoBaDecoder",
     "GaussianCompressor",
+    "GroupOMPDecoder",
     "HadamardCompressor",
     "KernelRidgeLearner",
     "LassoDecoder",
     "LogTfidfTransformer",
     "ModelFileError",
+    "MultistageLassoDecoder",
     "OMPDecoder",
     "OneVsAllClassifier",
     "PolynomialKernel",

@@ -12,7 +12,9 @@
 #include "cosamp.hpp"
 #include "foba.hpp"
 #include "gradients.hpp"
+#include "group_omp.hpp"
 #include "lasso.hpp"
+#include "multistage_lasso.hpp"
 #include "omp.hpp"
 #include "sparse.hpp"
 #include "text.hpp"
@@ -78,6 +80,8 @@ void bind_all(nb::module_& module) {
     bind<Foba, Holder, double>(module, "foba");
     bind<Cosamp, Holder, int64_t>(module, "cosamp");
     bind<Lasso, Holder>(module, "lasso");
+    bind<MultistageLasso, Holder, double, int64_t>(module, "multistage_lasso");
+    bind<GroupOmp, Holder, Array<const int64_t, 1>, Array<const int64_t, 1>>(module, "group_omp");
 }
 
 // Z = Y A' for a sparse Y (n, d).
