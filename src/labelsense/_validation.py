@@ -104,7 +104,8 @@ def check_same_length(X: Any, Y: Any) -> None:
 
 def check_measurements(H: Any, n_measurements: int) -> FloatArray:
     """Return compressed labels as a C-contiguous float32 array (n, m)."""
-    H = check_array(H, dtype=np.float32, order="C", ensure_min_samples=0, input_name="H")
+    with np.errstate(invalid="ignore"):  # of the sum by which scikit-learn looks for infinity
+        H = check_array(H, dtype=np.float32, order="C", ensure_min_samples=0, input_name="H")
     if H.shape[1] != n_measurements:
         raise ValueError(f"H must have one column per measurement, {n_measurements}. Got {H.shape[1]} columns.")
     return np.ascontiguousarray(H)

@@ -111,12 +111,13 @@ def diagnose(operator: Operator, decoder: Decoder, H: FloatArray, Y: CSR, k: int
 
     state = decoder.prepare(operator)
     size = decoder.support_size(state)
-    scores = decoder.decode(state, H)
-    perfect = decoder.decode(state, operator.compress(Y))
+    with decoder.one_warning() as quiet:
+        scores = quiet.decode(state, H)
+        perfect = quiet.decode(state, operator.compress(Y))
+        half = _half_precision(operator, quiet, H, Y, k, size)
     precision, reachable = precision_at_k(Y, scores, k), precision_at_k(Y, perfect, k)
     labels = np.diff(Y.indptr)
     best, supported = (float(np.minimum(labels, most).mean() / k) for most in (k, min(k, size)))
-    half = _half_precision(operator, decoder, H, Y, k, size)
     losses = {"support": best - supported, "decoding": supported - reachable, "regression": reachable - precision}
     spend_on, reason = _verdict(losses, precision - half, size, k)
     return Diagnosis(

@@ -146,7 +146,7 @@ class CompressedLabelClassifier(LabelPredictor):
         How to choose A, and how many measurements.
     learner : Learner, scikit-learn regressor or {"ridge", "kernel_ridge"}
         How to learn the regressions.
-    decoder : Decoder or {"omp", "foba", "cosamp", "lasso", "correlation"}
+    decoder : Decoder or {"omp", "foba", "cosamp", "lasso", "correlation", "multistage_lasso", "group_omp"}
         How to reconstruct labels from measurements.
     features : transformer or {"words", "hashing", "counts", "images"}, optional
         What makes features of X first, as part of the model. "words" and "hashing" take texts, "counts" takes counts
@@ -204,7 +204,7 @@ class CompressedLabelClassifier(LabelPredictor):
         X, Y = self._check_training(self._learn_features(X, Y), Y)
         start = time.perf_counter()
         self.compressor_ = self._make_compressor().fit(Y)
-        self.decoder_ = self._make_decoder()
+        self.decoder_ = self._make_decoder().fit_labels(Y)
         self.decoder_.support_size(self._decoder_state())  # refuse a support that does not fit before any work
         with showing(self.verbose):
             Z = self.compressor_.operator_.compress(Y)
@@ -224,7 +224,7 @@ class CompressedLabelClassifier(LabelPredictor):
         if "learner_" not in vars(self):
             X, Y = self._check_training(self._learn_features(X, Y), Y)
             self.compressor_ = self._make_compressor().fit(Y)
-            self.decoder_ = self._make_decoder()
+            self.decoder_ = self._make_decoder().fit_labels(Y)
             self.decoder_.support_size(self._decoder_state())
             learner, operator = self._updatable(self._make_learner()), self.compressor_.operator_
         else:
@@ -282,15 +282,16 @@ class CompressedLabelClassifier(LabelPredictor):
         size = max(self.decoder_.support_size(state), min(at_least, largest))
         rows = max(1, min(256, DECODE_NUMBERS // state.n_labels))
         parts = []
-        for block in row_blocks(X.shape[0], MEASURE_ROWS):
-            H = self._measure(X[block])
+        with self.decoder_.one_warning() as decoder:
+            for block in row_blocks(X.shape[0], MEASURE_ROWS):
+                H = self._measure(X[block])
 
-            def decode(rows: slice, H: FloatArray = H) -> CSR:
-                return self.decoder_.path(state, H[rows], [size])[0]
+                def decode(rows: slice, H: FloatArray = H) -> CSR:
+                    return decoder.path(state, H[rows], [size])[0]
 
-            with showing(self.verbose):
-                report("decoding", block.start / X.shape[0])
-            parts += map_rows(decode, len(H), rows, self.n_jobs)
+                with showing(self.verbose):
+                    report("decoding", block.start / X.shape[0])
+                parts += map_rows(decode, len(H), rows, self.n_jobs)
         return sp.vstack(parts, format="csr")
 
     def _measure(self, X: Any) -> FloatArray:

@@ -18,7 +18,7 @@ from labelsense._validation import check_count, check_indicator, check_measureme
 
 GRAM_BYTES = 2**28  # a stored matrix gets its Gram matrix up to d = 8192
 STORED_BYTES = 2**32
-ORDINARY = 2.0**30  # kernels get matrices whose longest column is beyond this, or below its inverse, in other units
+ORDINARY = 16.0  # kernels get a matrix whose longest column is longer, or shorter than the inverse, in other units
 
 
 def auto_measurements(k: float, n_labels: int) -> int:
@@ -74,7 +74,7 @@ class Operator(ABC):
         """Return mu(A) = max |a_i' a_j| / (|a_i| |a_j|) over i < j, exactly."""
 
     @abstractmethod
-    def kernel(self) -> Any:
+    def kernel(self) -> _kernels.Kernel:
         """Return the compiled form of A that the decoders search."""
 
     @abstractmethod
@@ -96,6 +96,13 @@ class Operator(ABC):
             raise ValueError(f"Y must have one column per label, {self.n_labels}. Got {Y.shape[1]} columns.")
         return Y.astype(np.float32, copy=False)
 
+    @staticmethod
+    def _check_product(product: FloatArray, name: str) -> FloatArray:
+        """Return a product with A, unless the sums were too large for float32."""
+        if not np.isfinite([product.min(initial=0), product.max(initial=0)]).all():
+            raise ValueError(f"{name} and A hold numbers whose products 32-bit floats cannot hold. Scale {name} down.")
+        return product
+
     def _check_columns(self, J: Any) -> Any:
         J = np.asarray(J, dtype=np.int64).ravel()
         if J.size and (J.min() < 0 or J.max() >= self.n_labels):
@@ -116,10 +123,12 @@ class DenseOperator(Operator):
         return DenseOperator(self._stored, n_labels)
 
     def compress(self, Y: Any) -> FloatArray:
-        return np.asarray(self._check_labels(Y) @ self._columns, dtype=np.float32)
+        return self._check_product(np.asarray(self._check_labels(Y) @ self._columns, dtype=np.float32), "Y")
 
     def correlate(self, R: Any) -> FloatArray:
-        return check_measurements(R, self.n_measurements) @ self._columns.T
+        R = check_measurements(R, self.n_measurements)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._check_product(R @ self._columns.T, "R")
 
     def columns(self, J: Any) -> FloatArray:
         return self._columns[self._check_columns(J)].T.copy()

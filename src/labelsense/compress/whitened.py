@@ -35,10 +35,13 @@ class WhitenedOperator(Operator):
         return WhitenedOperator(self.hadamard._first_columns(n_labels), self.whitening)
 
     def compress(self, Y: Any) -> FloatArray:
-        return self.hadamard.compress(Y) @ self.whitening.T
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._check_product(self.hadamard.compress(Y) @ self.whitening.T, "Y")
 
     def correlate(self, R: Any) -> FloatArray:
-        return self.hadamard.correlate(check_measurements(R, self.n_measurements) @ self.whitening)
+        with np.errstate(over="ignore", invalid="ignore"):
+            Q = self._check_product(check_measurements(R, self.n_measurements) @ self.whitening, "R")
+        return self.hadamard.correlate(Q)
 
     def columns(self, J: Any) -> FloatArray:
         return self.whitening @ self.hadamard.columns(J)
@@ -50,7 +53,7 @@ class WhitenedOperator(Operator):
     def coherence(self) -> float:
         return DenseOperator(self.columns(np.arange(self.n_labels)).T).coherence()
 
-    def kernel(self) -> Any:
+    def kernel(self) -> _kernels.Whitened:
         return self._kernel
 
     @cached_property
@@ -58,7 +61,7 @@ class WhitenedOperator(Operator):
         return self.whitening.T @ self.whitening
 
     @cached_property
-    def _kernel(self) -> Any:
+    def _kernel(self) -> _kernels.Whitened:
         m = self.n_measurements
         pad = [(0, 0), (0, -m % PADDING)]
         columns = np.zeros((self.n_labels, m + -m % PADDING), np.float32)

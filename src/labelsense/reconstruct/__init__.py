@@ -9,7 +9,7 @@ from labelsense.reconstruct.lasso import LassoDecoder
 from labelsense.reconstruct.multistage_lasso import MultistageLassoDecoder
 from labelsense.reconstruct.omp import OMPDecoder
 
-DECODERS = {
+DECODERS: dict[str, type[Decoder]] = {
     "omp": OMPDecoder,
     "foba": FoBaDecoder,
     "cosamp": CoSaMPDecoder,

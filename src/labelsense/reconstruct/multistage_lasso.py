@@ -37,7 +37,7 @@ class MultistageLassoDecoder(CompiledDecoder):
     >>> from labelsense import HadamardCompressor, LassoDecoder, MultistageLassoDecoder
     >>> A = HadamardCompressor(n_measurements=32, random_state=0).fit(64).operator_
     >>> h = A.columns([5, 40]) @ [1.0, 2.0]
-    >>> for decoder in (LassoDecoder(2), MultistageLassoDecoder(2, theta=0.25)):
+    >>> for decoder in (LassoDecoder(2), MultistageLassoDecoder(2)):
     ...     print(decoder.decode(decoder.prepare(A), [h]).data.round(2).tolist())
     [0.38, 1.38]
     [1.0, 2.0]
@@ -45,7 +45,7 @@ class MultistageLassoDecoder(CompiledDecoder):
 
     guarantee = "none proved in the paper: multi-stage variants of basis pursuit 'may be valid'"
 
-    def __init__(self, n_nonzero: int | str = "auto", *, theta: float = 0.5, max_stages: int = 10) -> None:
+    def __init__(self, n_nonzero: int | str = "auto", *, theta: float = 0.25, max_stages: int = 10) -> None:
         super().__init__(n_nonzero)
         self.theta = theta
         self.max_stages = max_stages
