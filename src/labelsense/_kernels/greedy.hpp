@@ -33,7 +33,7 @@ class Greedy {
         : op_(op), active_(op, std::min(largest, op.m), penalty), c0_(make_floats(op.width)), c_(make_floats(op.width)),
           max_steps_(20 + 10 * largest) {}
 
-    // One column, as OMP does. False where there is none: with the outcome.
+    // One column, as OMP does. False, with the outcome, where there is none.
     bool grow(const float* c, int64_t, double enough, Outcome* outcome) {
         float best;
         int64_t j = self().search(c, &best);
@@ -73,8 +73,7 @@ class Greedy {
             }
             if (!self().grow(c, row.wanted() - active_.size(), enough, &outcome) || !self().fit(y_)) break;
             while (!row.done() && row.wanted() == active_.size()) row.emit(active_.J, y_);
-            if (row.done()) return outcome;
-            if (!Algorithm::NESTED && row.wanted() != first) return outcome;
+            if (row.done() || (!Algorithm::NESTED && row.wanted() != first)) return Outcome::FITTED;
             active_.correlate_residual(h, c0_.get(), y_, c_.get());
             for (int64_t i : active_.J) c_[i] = 0;
             c = c_.get();

@@ -38,12 +38,12 @@ class GroupOmp : public Greedy<Op, GroupOmp<Op>> {
             double worth = worth_of(g, c, room);
             if (worth > most) most = worth, chosen = g;
         }
-        int64_t before = active_.size();
-        if (chosen < 0) add(label, outcome);
+        bool grown = false;
+        if (chosen < 0) grown = add(label);
         else
-            for (int64_t e = starts_[chosen]; e < starts_[chosen + 1]; ++e)
-                if (!taken_[members_[e]]) add(members_[e], outcome);
-        return active_.size() > before;
+            for (int64_t e = starts_[chosen]; e < starts_[chosen + 1]; ++e) grown |= add(members_[e]);
+        if (!grown) *outcome = Outcome::RANK_DEFICIENT;
+        return grown;
     }
 
     // The gain per coding length of what is new in a group, or 0 where that is too large.
@@ -61,10 +61,10 @@ class GroupOmp : public Greedy<Op, GroupOmp<Op>> {
         return size <= room ? gain / (static_cast<double>(size) + group_bits_) : 0;
     }
 
-    // A label that depends on those before is passed over: it would add nothing to the fit.
-    void add(int64_t j, Outcome* outcome) {
-        if (active_.append(j, c0_[j])) taken_[j] = 1;
-        else *outcome = Outcome::RANK_DEFICIENT;
+    // A label that is there already, or depends on those that are, adds nothing to the fit and is passed over.
+    bool add(int64_t j) {
+        if (taken_[j] || !active_.append(j, c0_[j])) return false;
+        return taken_[j] = true;
     }
 
     using Base::active_;

@@ -82,9 +82,7 @@ class GroupOMPDecoder(CompiledDecoder):
         if not hasattr(self, "groups_") and not isinstance(self.groups, str):
             return _membership(self.groups, n_labels)
         if not hasattr(self, "groups_"):
-            raise ValueError(
-                f"groups={self.groups!r} are found by fit_labels(Y): call it before decoding, or pass a list."
-            )
+            raise ValueError(f"groups={self.groups!r} needs the labels: call fit_labels(Y) first, or pass lists.")
         if self.groups_.shape[1] > n_labels:
             raise ValueError(
                 f"The groups are of {self.groups_.shape[1]} labels, and A has {n_labels}. Call fit_labels again."
