@@ -18,9 +18,11 @@ from labelsense import (
     DeVoreCompressor,
     FoBaDecoder,
     GaussianCompressor,
+    GroupOMPDecoder,
     HadamardCompressor,
     KernelRidgeLearner,
     LassoDecoder,
+    MultistageLassoDecoder,
     OMPDecoder,
     RidgeLearner,
     SklearnLearner,
@@ -41,7 +43,23 @@ class NonnegativeOMP(OMPDecoder):
         super().__init__(n_nonzero, nonnegative=nonnegative)
 
 
-DECODERS = [OMPDecoder, NonnegativeOMP, FoBaDecoder, CoSaMPDecoder, LassoDecoder, CorrelationDecoder]
+class GroupOMP(GroupOMPDecoder):
+    """With groups of labels that every problem has."""
+
+    def __init__(self, n_nonzero="auto", *, groups=((0, 1), (1, 2))):
+        super().__init__(groups, n_nonzero)
+
+
+DECODERS = [
+    OMPDecoder,
+    NonnegativeOMP,
+    FoBaDecoder,
+    CoSaMPDecoder,
+    LassoDecoder,
+    CorrelationDecoder,
+    MultistageLassoDecoder,
+    GroupOMP,
+]
 LEARNERS = [
     RidgeLearner(alpha=0.1),
     RidgeLearner(alpha=0.1, solver="primal"),

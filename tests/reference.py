@@ -1,6 +1,7 @@
 """Slow, obvious versions of the algorithms, as oracles. Dense double-precision NumPy, one vector at a time."""
 
 import numpy as np
+from sklearn.linear_model import lars_path
 
 
 def hadamard(order):
@@ -109,6 +110,48 @@ def cosamp(A, h, s, max_rounds=50):
         if not np.linalg.norm(h - A @ new) < np.linalg.norm(r):
             break
         y, r = new, h - A @ new
+    return y
+
+
+def lasso(A, h, s, free=()):
+    """The first knot with s non-zeros of the Lasso without a penalty on the columns ``free``.
+
+    The free columns fit what the others leave by least squares, so the others solve the Lasso of what is orthogonal.
+    """
+    free = list(free)
+    rest = np.setdiff1d(np.arange(A.shape[1]), free)
+    orthogonal = np.eye(len(A)) - A[:, free] @ np.linalg.pinv(A[:, free])
+    _, _, coefs = lars_path(orthogonal @ A[:, rest], orthogonal @ h, method="lasso", max_iter=2 * s + 8)
+    sizes = (np.abs(coefs) > 1e-10).sum(axis=0) + len(free)
+    y = np.zeros(A.shape[1])
+    y[rest] = coefs[:, int(np.argmax(sizes >= s))]
+    return y + fit(A, h - A @ y, free)
+
+
+def multistage_lasso(A, h, s, theta=0.25, max_stages=10):
+    """Zhang's multi-stage relaxation; returns the solution and the number of stages."""
+    y, free = lasso(A, h, s), []
+    threshold = theta * np.abs(y).max()
+    for stage in range(1, max_stages):
+        large = np.flatnonzero(np.abs(y) > threshold).tolist()
+        if large == free:
+            return y, stage
+        y, free = lasso(A, h, s, large), large
+    return y, max_stages
+
+
+def group_omp(A, h, s, groups):
+    """Huang, Zhang and Metaxas: the block with the largest gain per coding length that fits into s."""
+    d, norms = A.shape[1], np.linalg.norm(A, axis=0)
+    blocks = [({j}, np.log2(2 * d)) for j in range(d)] + [(set(group), np.log2(2 * len(groups))) for group in groups]
+    J = []
+    y = np.zeros(d)
+    while len(J) < s:
+        c = A.T @ (h - A @ y) / norms
+        fresh = [(sorted(block - set(J)), bits) for block, bits in blocks]
+        worth = [np.sum(c[new] ** 2) / (len(new) + bits) if len(new) <= s - len(J) else 0 for new, bits in fresh]
+        J += fresh[int(np.argmax(worth))][0]
+        y = fit(A, h, J)
     return y
 
 

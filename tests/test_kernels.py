@@ -1,4 +1,8 @@
-"""The builds of the kernels for different processors give the same bytes."""
+"""The builds of the kernels for different processors give the same bytes, and the types are those of the stub."""
+
+import ast
+import inspect
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +19,8 @@ DECODERS = [
     ("cosamp", (50,)),
     ("lasso", ()),
     ("correlation", ()),
+    ("multistage_lasso", (0.25, 10)),
+    ("group_omp", (np.array([0, 2, 3]), np.array([0, 1, 1]))),
 ]
 
 
@@ -62,6 +68,25 @@ def test_the_same_bytes_of_whitened_measurements(m, name, extra):
         np.testing.assert_array_equal(generic, v3)
 
 
+@pytest.mark.parametrize(("name", "extra"), DECODERS)
+@pytest.mark.parametrize("what", ["columns", "gram", "inverse_norms"])
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf, 3e38])
+def test_a_matrix_of_no_numbers_gives_finite_scores_in_range(name, extra, what, odd):
+    """No caller hands them over; but whatever overflows inside looks like this to the searches, at every place."""
+    rng = np.random.default_rng(0)
+    columns = rng.normal(size=(40, 12)).astype(np.float32)
+    arrays = {"columns": columns, "gram": columns @ columns.T, "inverse_norms": np.ones(40, np.float32)}
+    H = rng.normal(size=(20, 12)).astype(np.float32)
+    for share in (0.1, 1):
+        changed = {key: array.copy() for key, array in arrays.items()}
+        changed[what][rng.uniform(size=changed[what].shape) <= share] = odd
+        for kernels in (_generic, _kernels):
+            index, value, count = run(kernels, kernels.Dense(*changed.values(), 1.0), name, H, 10, *extra)
+            assert np.isfinite(value).all()
+            assert 0 <= index.min() <= index.max() < 40
+            assert 0 <= count.min() <= count.max() <= 10
+
+
 @pytest.mark.parametrize("order", [64, 128, 1024, 4096])
 def test_transform_is_a_product_with_the_hadamard_matrix(order):
     x = np.random.default_rng(0).normal(size=order)
@@ -87,3 +112,20 @@ def test_the_same_text_on_every_processor():
 
 def test_the_fastest_variant_is_in_use():
     assert _kernels.Hadamard is variants()[1].Hadamard
+
+
+def test_the_stub_has_the_names_and_parameters_of_the_kernels():
+    tree = ast.parse(Path(_kernels.__file__).with_suffix(".pyi").read_text())
+    defined = {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    values = {node.target.id for node in tree.body if isinstance(node, ast.AnnAssign)} - {"TypeAlias"}
+    public = {name for name in vars(_kernels) if not name.startswith("_") and name != "import_module"}
+    assert {name for name in (*defined, *values) if not name.startswith("_")} - {"TextRows"} == public
+    for name, node in defined.items():
+        if isinstance(node, ast.ClassDef):
+            members = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
+            members |= {item.target.id for item in node.body if isinstance(item, ast.AnnAssign)}
+            assert members - {"__init__"} == {item for item in dir(getattr(_generic, name)) if not item.startswith("_")}
+        else:
+            for signature, *_ in getattr(_generic, name).__nb_signature__:
+                assert len(node.args.args) == signature.count(": "), name
+    assert inspect.isclass(_kernels.Hadamard)

@@ -24,7 +24,15 @@ from labelsense.estimator import CompressedLabelClassifier
 from labelsense.features import LogTfidfTransformer
 from labelsense.labels import TopK
 from labelsense.model_file import load_model
-from labelsense.reconstruct import CorrelationDecoder, CoSaMPDecoder, FoBaDecoder, LassoDecoder, OMPDecoder
+from labelsense.reconstruct import (
+    CorrelationDecoder,
+    CoSaMPDecoder,
+    FoBaDecoder,
+    GroupOMPDecoder,
+    LassoDecoder,
+    MultistageLassoDecoder,
+    OMPDecoder,
+)
 from labelsense.regress import (
     CosineKernel,
     KernelRidgeLearner,
@@ -46,12 +54,14 @@ __all__ = [
     "ECOCClassifier",
     "FoBaDecoder",
     "GaussianCompressor",
+    "GroupOMPDecoder",
     "HadamardCompressor",
     "InputError",
     "KernelRidgeLearner",
     "LassoDecoder",
     "LogTfidfTransformer",
     "ModelFileError",
+    "MultistageLassoDecoder",
     "OMPDecoder",
     "OneVsAllClassifier",
     "PolynomialKernel",

@@ -6,7 +6,6 @@ what is behind them trusts what it is given.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
@@ -17,13 +16,10 @@ from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_array
 
-from labelsense._blocks import row_blocks
 from labelsense._typing import CSR, FloatArray
 from labelsense.errors import InputError
 
 LARGEST = float(np.finfo(np.float32).max)
-ROUNDING = 0.01  # of a column's standard deviation, from which on rounding to float32 is worth a warning
-ROUNDED_NUMBERS = 2**22  # that are compared with their float32 at a time
 
 
 def check_count(value: Any, name: str, *, low: int = 1, high: int | None = None, remedy: str = "") -> int:
@@ -96,32 +92,6 @@ def check_representable(X: Any, estimator: str) -> None:
         f"X must hold values of at most {LARGEST:.2g} in size, the largest float32. Got {max(high, -low):.3g}. "
         "Scale the features, for instance by sklearn.preprocessing.MaxAbsScaler."
     )
-
-
-def warn_of_rounding(X: Any) -> None:
-    """Warn of columns of a sparse float64 X whose differences vanish in float32.
-
-    Only columns without zeros can be such: a zero differs from a large number in any precision. Dense rows are centred
-    before they are rounded.
-    """
-    if not sp.issparse(X) or X.dtype != np.float64 or not X.shape[0]:
-        return
-    full = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]) >= X.shape[0])
-    for block in row_blocks(len(full), max(1, ROUNDED_NUMBERS // X.shape[0])):
-        values = X[:, full[block]].toarray()
-        lost = (values - values.astype(np.float32)).std(axis=0)
-        spread = (values - values[0]).std(axis=0)  # around one of the values: their mean may not be exact
-        worst = np.flatnonzero((lost > ROUNDING * spread) & (spread > 0))
-        if len(worst):
-            j = worst[0]
-            warnings.warn(
-                f"X loses what column {full[block][j]} says: its values are {values[0, j]:.3g} give or take "
-                f"{spread[j]:.2g}, and sparse features are kept in float32. Subtract the column's mean and scale it, "
-                "or pass X dense.",
-                UserWarning,
-                stacklevel=4,
-            )
-            return
 
 
 def check_indicator(Y: Any, name: str = "Y") -> CSR:
@@ -203,7 +173,8 @@ def check_weights(weights: Any, X: Any) -> NDArray[np.float64]:
 
 def check_measurements(H: Any, n_measurements: int) -> FloatArray:
     """Return compressed labels as a C-contiguous float32 array (n, m)."""
-    H = check_array(H, dtype=np.float32, order="C", ensure_min_samples=0, input_name="H")
+    with np.errstate(invalid="ignore"):  # of the sum by which scikit-learn looks for infinity
+        H = check_array(H, dtype=np.float32, order="C", ensure_min_samples=0, input_name="H")
     if H.shape[1] != n_measurements:
         raise InputError(f"H must have one column per measurement, {n_measurements}. Got {H.shape[1]} columns.")
     return np.ascontiguousarray(H)

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from labelsense._typing import CSR, FloatArray
 from labelsense.compress.base import Operator
@@ -110,12 +109,13 @@ def diagnose(operator: Operator, decoder: Decoder, H: FloatArray, Y: CSR, k: int
     """
     state = decoder.prepare(operator)
     size = decoder.support_size(state)
-    scores = decoder.decode(state, H)
-    perfect = decoder.decode(state, operator.compress(Y))
+    with decoder.one_warning() as quiet:
+        scores = quiet.decode(state, H)
+        perfect = quiet.decode(state, operator.compress(Y))
+        half = _half_precision(operator, quiet, H, Y, k, size)
     precision, reachable = _precision(Y, scores, k), _precision(Y, perfect, k)
     labels = np.diff(Y.indptr)
     best, supported = (float(np.minimum(labels, most).mean() / k) for most in (k, min(k, size)))
-    half = _half_precision(operator, decoder, H, Y, k, size)
     losses = {"support": best - supported, "decoding": supported - reachable, "regression": reachable - precision}
     spend_on, reason = _verdict(losses, precision - half, size, k)
     return Diagnosis(
@@ -159,8 +159,8 @@ def _half_precision(operator: Operator, decoder: Decoder, H: FloatArray, Y: CSR,
     m = operator.n_measurements
     some = np.random.RandomState(0).permutation(m)[: max(1, m // 2)]
     state = decoder.prepare(operator.subset(some))
-    smaller_support = clone(decoder).set_params(n_nonzero=min(size, len(some)))
-    return _precision(Y, smaller_support.decode(state, operator.subset_measurements(H, some)), k)
+    part = operator.subset_measurements(H, some)
+    return _precision(Y, decoder.path(state, part, [min(size, len(some))])[0], k)
 
 
 def _precision(Y: CSR, scores: CSR, k: int) -> float:

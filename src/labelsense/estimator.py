@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
 from labelsense._blocks import map_rows, row_blocks
 from labelsense._progress import report, say, showing
@@ -22,7 +22,7 @@ from labelsense.diagnose import Diagnosis, diagnose
 from labelsense.errors import InputError
 from labelsense.predictor import LabelPredictor, changing, learn, predict_measurements
 from labelsense.reconstruct import DECODERS, Decoder
-from labelsense.regress import Learner, RidgeLearner
+from labelsense.regress import Learner
 
 MEASURE_ROWS = 4096  # rows of X that are predicted at a time
 DECODE_NUMBERS = 2**24  # rows times columns of A that a decoder thread handles between two looks at Ctrl-C
@@ -51,7 +51,7 @@ class CompressedLabelClassifier(LabelPredictor):
         How to choose A, and how many measurements.
     learner : Learner, scikit-learn regressor or {"ridge", "kernel_ridge"}
         How to learn the regressions.
-    decoder : Decoder or {"omp", "foba", "cosamp", "lasso", "correlation"}
+    decoder : Decoder or {"omp", "foba", "cosamp", "lasso", "correlation", "multistage_lasso", "group_omp"}
         How to reconstruct labels from measurements.
     features : transformer or {"words", "hashing", "counts", "images"}, optional
         What makes features of X first, as part of the model. "words" and "hashing" take texts, "counts" takes counts
@@ -178,12 +178,12 @@ class CompressedLabelClassifier(LabelPredictor):
 
     def _learn(self, learner: Learner, step: str, X: Any, y: Any, sample_weight: Any) -> CompressedLabelClassifier:
         """Learn from the first rows, by a step of the learner: "fit" or "partial_fit"."""
-        if sample_weight is not None and not has_fit_parameter(learner, "sample_weight"):
+        if sample_weight is not None and not learner.takes_weights:
             raise TypeError(f"{type(learner).__name__} does not take sample_weight. Use RidgeLearner, which does.")
         X, Y, vocabulary = self._check_training(X, y)
         weights = None if sample_weight is None else check_weights(sample_weight, X)
         start = time.perf_counter()
-        compressor, decoder = self._make_compressor(Y, weights), self._make_decoder()
+        compressor, decoder = self._make_compressor(Y, weights), self._make_decoder().fit_labels(Y)
         decoder.support_size(compressor.operator_)  # refuse a support that does not fit before any work
         with showing(self.verbose):
             Z = compressor.operator_.compress(Y)
@@ -200,15 +200,16 @@ class CompressedLabelClassifier(LabelPredictor):
         parts = self._current()
         rows = max(1, min(256, DECODE_NUMBERS // parts.operator.n_labels))
         found = []
-        for block in row_blocks(X.shape[0], MEASURE_ROWS):
-            H = predict_measurements(parts.learner, X[block])
+        with self.decoder_.one_warning() as decoder:
+            for block in row_blocks(X.shape[0], MEASURE_ROWS):
+                H = predict_measurements(parts.learner, X[block])
 
-            def decode(rows: slice, H: FloatArray = H) -> CSR:
-                return self.decoder_.decode(parts.state, H[rows])
+                def decode(rows: slice, H: FloatArray = H) -> CSR:
+                    return decoder.decode(parts.state, H[rows])
 
-            with showing(self.verbose):
-                report("decoding", block.start / X.shape[0])
-            found += map_rows(decode, len(H), rows, self.n_jobs)
+                with showing(self.verbose):
+                    report("decoding", block.start / X.shape[0])
+                found += map_rows(decode, len(H), rows, self.n_jobs)
         return sp.vstack(found, format="csr")
 
     def _current(self) -> Parts:
@@ -236,7 +237,7 @@ class CompressedLabelClassifier(LabelPredictor):
     def __getstate__(self) -> Any:
         return {name: value for name, value in super().__getstate__().items() if name != "_state"}
 
-    def _copy_learner(self) -> RidgeLearner:
+    def _copy_learner(self) -> Learner:
         """Return a learner that can be updated without a change to the weights of the one in use."""
         return copy.copy(_updatable(self.learner_))
 
@@ -271,8 +272,8 @@ class CompressedLabelClassifier(LabelPredictor):
         return check_choice(self.decoder, "decoder", DECODERS)()
 
 
-def _updatable(learner: Learner) -> RidgeLearner:
-    if not isinstance(learner, RidgeLearner):
+def _updatable(learner: Learner) -> Learner:
+    if not learner.takes_updates:
         raise TypeError(f"{type(learner).__name__} cannot be updated. Use RidgeLearner with a number for alpha.")
     return learner
 

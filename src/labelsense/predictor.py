@@ -26,7 +26,6 @@ from labelsense._validation import (
     check_same_length,
     check_some_labels,
     check_texts,
-    warn_of_rounding,
 )
 from labelsense.errors import InputError
 from labelsense.features import FEATURES, is_vectoriser, make_features
@@ -191,7 +190,6 @@ class LabelPredictor(BaseEstimator, ABC):
         check_same_length(X, Y)
         if self.features_ is not None:
             X = self._check_rows(self.features_.fit_transform(X, y), reset=True)
-        warn_of_rounding(X)
         return X, Y, vocabulary
 
     def _check_test(self, X: Any, y: Any) -> tuple[Any, CSR, Any]:

@@ -1,7 +1,7 @@
 """The compiled kernels, in the variant this processor runs fastest.
 
 The same C++ is built twice on x86-64: for every such processor, and for those with AVX2 (``x86-64-v3``). Both
-give the same bytes, since nothing is compiled with relaxed floating-point rules.
+give the same bytes, since nothing is compiled with relaxed floating-point rules. ``__init__.pyi`` has the types.
 """
 
 from importlib import import_module
@@ -13,12 +13,15 @@ if _variant.has_avx2():
 Hadamard = _variant.Hadamard
 Dense = _variant.Dense
 Whitened = _variant.Whitened
+Kernel = Hadamard | Dense | Whitened
 transform = _variant.transform
 correlation = _variant.correlation
 omp = _variant.omp
 foba = _variant.foba
 cosamp = _variant.cosamp
 lasso = _variant.lasso
+multistage_lasso = _variant.multistage_lasso
+group_omp = _variant.group_omp
 times_dense = _variant.times_dense
 times_sparse = _variant.times_sparse
 tile_starts = _variant.tile_starts

@@ -3,8 +3,14 @@
 //
 // With z = L^-1 A_J' h, the squared error is ||h||^2 - ||z||^2 and the coefficients are L^-T z. Everything
 // here is of the size of the support, in double; what is of the size of A stays in the operator, in float.
+//
+// So A_J' h comes rounded to floats, and L^-1 amplifies that. A column depends on the others where what it would add to z
+// is rounding: `noise_` follows the variances of these errors, as multiples of that of one product a_j' h, row by row of L.
+// For the second column that is a bound on its angle with the first; a chain of columns, each nearly in the span of those
+// before, is found out as well.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -20,12 +26,12 @@ class Active {
     std::vector<int64_t> J;
     std::vector<double> z;
 
-    Active(const Op& op, int64_t capacity, double penalty = 0)
-        : op_(op), penalty_(penalty), stride_(round_up(op.m, TILE)), L_(capacity * capacity), inverse_(capacity),
+    Active(const Op& op, int64_t capacity, double penalty = 0, double dependent = Op::DEPENDENT)
+        : op_(op), penalty_(penalty), dependent_(dependent), stride_(round_up(op.m, TILE)), L_(capacity * capacity), inverse_(capacity),
           columns_(make_floats(capacity * stride_)), r_(make_floats(stride_)), capacity_(capacity) {
         J.reserve(capacity);
         z.reserve(capacity);
-        b_.reserve(capacity);
+        noise_.reserve(capacity);
         free_.reserve(capacity);
         slot_.reserve(capacity);
     }
@@ -42,7 +48,7 @@ class Active {
     bool append(int64_t j, double b) {
         int64_t t = size();
         if (t == capacity_) return false;
-        double norm = op_.gram(j, j) + penalty_, left = norm, rest = b;
+        double left = op_.gram(j, j) + penalty_, rest = b, inherited = 0;
         double* row = &L_[t * capacity_];
         for (int64_t i = 0; i < t; ++i) {
             const double* other = &L_[i * capacity_];
@@ -51,28 +57,39 @@ class Active {
             row[i] = x * inverse_[i];
             left -= row[i] * row[i];
             rest -= row[i] * z[i];
+            inherited += row[i] * row[i] * (1 + noise_[i]);
         }
-        if (!(left > Op::DEPENDENT * norm)) return false;
+        if (!(left > dependent_ * (left + inherited))) return false;
         row[t] = std::sqrt(left);
         inverse_[t] = 1.0 / row[t];
         J.push_back(j);
-        b_.push_back(b);
         z.push_back(rest * inverse_[t]);
+        noise_.push_back(1 + inherited / left);
         slot_.push_back(-1);
         return true;
     }
 
-    // Removes the atom at this place; only the rows of L below it change.
+    // Removes the atom at this place. The rows of L below it move up, and rotations of neighbouring columns make them
+    // triangular again: L z = A_J' h holds throughout, and no column that was independent can become dependent.
     void erase(int64_t place) {
-        std::vector<int64_t> later(J.begin() + place + 1, J.end());
-        std::vector<double> b(b_.begin() + place + 1, b_.end());
-        std::vector<int64_t> slots(slot_.begin() + place + 1, slot_.end());
+        int64_t t = size() - 1;
         if (slot_[place] >= 0) free_.push_back(slot_[place]);
-        truncate(place);
-        for (size_t i = 0; i < later.size(); ++i) {
-            append(later[i], b[i]);
-            slot_.back() = slots[i];
+        J.erase(J.begin() + place);
+        slot_.erase(slot_.begin() + place);
+        for (int64_t i = place; i < t; ++i)
+            std::copy(&L_[(i + 1) * capacity_], &L_[(i + 1) * capacity_] + i + 2, &L_[i * capacity_]);
+        for (int64_t k = place; k < t; ++k) {
+            double x = L_[k * capacity_ + k], y = L_[k * capacity_ + k + 1];
+            double length = std::sqrt(x * x + y * y), cosine = x / length, sine = y / length;
+            for (int64_t i = k; i < t; ++i) rotate(&L_[i * capacity_ + k], cosine, sine);
+            rotate(&z[k], cosine, sine);
+            inverse_[k] = 1.0 / L_[k * capacity_ + k];
+            double inherited = 0;
+            for (int64_t i = 0; i < k; ++i) inherited += L_[k * capacity_ + i] * L_[k * capacity_ + i] * (1 + noise_[i]);
+            noise_[k] = 1 + inherited * inverse_[k] * inverse_[k];
         }
+        z.resize(t);
+        noise_.resize(t);
     }
 
     // y = L^-T x
@@ -128,10 +145,17 @@ class Active {
     }
 
   private:
+    // x = (x[0], x[1]) rotated towards x[0]
+    static void rotate(double* x, double cosine, double sine) {
+        double first = cosine * x[0] + sine * x[1];
+        x[1] = cosine * x[1] - sine * x[0];
+        x[0] = first;
+    }
+
     void truncate(int64_t n) {
         J.resize(n);
         z.resize(n);
-        b_.resize(n);
+        noise_.resize(n);
         slot_.resize(n);
     }
 
@@ -146,9 +170,9 @@ class Active {
     }
 
     const Op& op_;
-    double penalty_;
+    double penalty_, dependent_;
     int64_t stride_;
-    std::vector<double> L_, inverse_, b_, work_;
+    std::vector<double> L_, inverse_, noise_, work_;
     Floats columns_, r_;
     std::vector<int64_t> slot_, free_;
     std::vector<const float*> sources_;

@@ -16,11 +16,11 @@ class Correlation {
         y_.clear();
         op_.correlate(h, c_.get());
         top_abs(c_.get(), op_.d, largest_, top_);
-        Outcome outcome = FITTED;
+        Outcome outcome = Outcome::FITTED;
         for (size_t t = 0; t < top_.size() && !row.done(); ++t) {
             // A column in the span of better ones adds nothing to the fit and is left out of it.
             if (c_[top_[t]] == 0) break;
-            if (!active_.append(top_[t], c_[top_[t]])) outcome = RANK_DEFICIENT;
+            if (!active_.append(top_[t], c_[top_[t]])) outcome = Outcome::RANK_DEFICIENT;
             if (static_cast<int64_t>(t) + 1 == row.wanted()) {
                 active_.coefficients(y_);
                 row.emit(active_.J, y_);

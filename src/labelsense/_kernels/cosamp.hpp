@@ -15,10 +15,10 @@ class Cosamp {
 
     Outcome run(const float* h, double length, Row& row) {
         op_.correlate(h, c0_.get());
-        Outcome outcome = FITTED;
+        Outcome outcome = Outcome::FITTED;
         while (!row.done()) {
             Outcome this_size = fit(h, length, row.wanted());
-            if (this_size != FITTED) outcome = this_size;
+            if (this_size != Outcome::FITTED) outcome = this_size;
             row.emit(support_, values_);
         }
         return outcome;
@@ -31,13 +31,15 @@ class Cosamp {
         double error = length;
         const float* c = c0_.get();
         for (int64_t round = 0; round < max_rounds_; ++round) {
-            if (error <= NOTHING_LEFT * length) return FITTED;
+            if (error <= NOTHING_LEFT * length) return Outcome::FITTED;
             merge(c, s);
             active_.coefficients(y_);
+            for (double y : y_)
+                if (!std::isfinite(y)) return Outcome::NOT_FINITE;  // which cannot be sorted; the support of the last round stands
             prune(s);
             const float* r = active_.residual(h, y_);
             double now = op_.norm(r);
-            if (!(now < error)) return FITTED;
+            if (!(now < error)) return Outcome::FITTED;
             error = now;
             support_.clear();
             values_.clear();
@@ -49,7 +51,7 @@ class Cosamp {
             op_.correlate(r, c_.get());
             c = c_.get();
         }
-        return NOT_CONVERGED;
+        return Outcome::NOT_CONVERGED;
     }
 
     // Columns that depend on those before them are passed over: the support first, then by correlation.

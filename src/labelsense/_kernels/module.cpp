@@ -12,7 +12,9 @@
 #include "cosamp.hpp"
 #include "foba.hpp"
 #include "gradients.hpp"
+#include "group_omp.hpp"
 #include "lasso.hpp"
+#include "multistage_lasso.hpp"
 #include "omp.hpp"
 #include "sparse.hpp"
 #include "text.hpp"
@@ -34,10 +36,11 @@ struct DenseArrays {
     Array<const float, 1> inverse_norms;
     Dense op;
 
-    DenseArrays(Array<const float, 2> columns_, std::optional<Array<const float, 2>> gram_, Array<const float, 1> inverse_)
+    DenseArrays(Array<const float, 2> columns_, std::optional<Array<const float, 2>> gram_, Array<const float, 1> inverse_,
+                double unit)
         : columns(columns_), gram(gram_), inverse_norms(inverse_),
           op(columns.data(), static_cast<int64_t>(columns.shape(1)), static_cast<int64_t>(columns.shape(0)),
-             gram ? gram->data() : nullptr, inverse_norms.data()) {}
+             gram ? gram->data() : nullptr, inverse_norms.data(), unit) {}
 };
 
 struct WhitenedArrays {
@@ -77,6 +80,8 @@ void bind_all(nb::module_& module) {
     bind<Foba, Holder, double>(module, "foba");
     bind<Cosamp, Holder, int64_t>(module, "cosamp");
     bind<Lasso, Holder>(module, "lasso");
+    bind<MultistageLasso, Holder, double, int64_t>(module, "multistage_lasso");
+    bind<GroupOmp, Holder, Array<const int64_t, 1>, Array<const int64_t, 1>>(module, "group_omp");
 }
 
 // Z = Y A' for a sparse Y (n, d).
@@ -115,8 +120,9 @@ void columns(const Hadamard& op, Array<const int64_t, 1> J, Array<float, 2> out)
     }
 }
 
+// a_0' a_j for each j
 void gram_vector(const Hadamard& op, Array<float, 1> out) {
-    std::copy(op.gram_vector(), op.gram_vector() + out.shape(0), out.data());
+    for (int64_t j = 0; j < static_cast<int64_t>(out.shape(0)); ++j) out.data()[j] = static_cast<float>(op.gram(0, j));
 }
 
 // x <- W x for the Walsh-Hadamard matrix W of an order of at least 64
@@ -266,8 +272,8 @@ NB_MODULE(MODULE_NAME, module) {
         .def("columns", columns, Release())
         .def("gram_vector", gram_vector, Release());
     nb::class_<DenseArrays>(module, "Dense")
-        .def(nb::init<Array<const float, 2>, std::optional<Array<const float, 2>>, Array<const float, 1>>(), "columns"_a,
-             "gram"_a.none(), "inverse_norms"_a)
+        .def(nb::init<Array<const float, 2>, std::optional<Array<const float, 2>>, Array<const float, 1>, double>(),
+             "columns"_a, "gram"_a.none(), "inverse_norms"_a, "unit"_a)
         .def_prop_ro("n_measurements", [](const DenseArrays& arrays) { return arrays.op.m; })
         .def_prop_ro("n_labels", [](const DenseArrays& arrays) { return arrays.op.d; });
     nb::class_<WhitenedArrays>(module, "Whitened")

@@ -2,6 +2,7 @@
 // algorithm is written once, as a template over them:
 //
 //   m, d, width         rows; columns; length of a correlation buffer (>= d: the rest is scratch)
+//   unit                a power of two: what is stored is A over this number, so that columns have ordinary lengths
 //   take(H, n, Q, s)    Q (n, s) = rows of measurements in the coordinates of the operator, where residuals are formed
 //   norm(q)             the Euclidean norm of the measurements that q stands for
 //   correlate(q, c)     c = A' h
@@ -10,7 +11,7 @@
 //   cheap_gram(t)       whether subtracting t Gram columns is cheaper than one correlate
 //   subtract_gram(...)  c = c0 - A' A_J y
 //   inverse_norms       1 / ||a_j||, or nullptr where every column has norm 1
-//   DEPENDENT           the share of ||a_j||^2 below which what is new in a column is rounding
+//   DEPENDENT           the share of ||a_j||^2 below which what is new in a column is rounding; see active.hpp
 #pragma once
 
 #include <algorithm>
@@ -36,10 +37,11 @@ inline void copy_rows(const float* H, int64_t n, int64_t m, float* Q, int64_t st
 }
 
 // m rows of the Hadamard matrix of order D, over +-1/sqrt(m). Nothing of size m x d is stored: A' r is one
-// transform, and a_i' a_j = g[i XOR j] with one vector g of D numbers.
+// transform, and a_i' a_j = g[i XOR j] / m with one vector g of D whole numbers, which floats hold exactly.
 class Hadamard {
   public:
     int64_t m, d, width;
+    double unit = 1;
     const float* inverse_norms = nullptr;
     static constexpr double DEPENDENT = 1e-9;
 
@@ -49,7 +51,7 @@ class Hadamard {
           gram_(make_floats(width)) {
         for (int64_t i : rows_) {
             ++first_[i / BLOCK + 1];
-            gram_[i] = 1.0f / static_cast<float>(m);
+            gram_[i] = 1;
         }
         for (size_t b = 1; b < first_.size(); ++b) first_[b] += first_[b - 1];
         fwht(gram_.get(), width);
@@ -64,8 +66,7 @@ class Hadamard {
     void take(const float* H, int64_t n, float* Q, int64_t stride) const { copy_rows(H, n, m, Q, stride); }
     double norm(const float* q) const { return labelsense::norm(q, m); }
 
-    const float* gram_vector() const { return gram_.get(); }
-    double gram(int64_t i, int64_t j) const { return gram_[i ^ j]; }
+    double gram(int64_t i, int64_t j) const { return static_cast<double>(gram_[i ^ j]) / static_cast<double>(m); }
 
     // c = A' r. Only m of the D inputs are not zero, so the first stages are cheapest as sums of Walsh rows: of all
     // six stages of a block of 64 where it holds few of them, else of the three within a register.
@@ -180,7 +181,7 @@ class Hadamard {
         i8 lanes[t];
         int64_t high[t];
         for (int i = 0; i < t; ++i) {
-            weight[i] = f8{} + static_cast<float>(y[i]);
+            weight[i] = f8{} + static_cast<float>(y[i] / static_cast<double>(m));
             lanes[i] = i8{0, 1, 2, 3, 4, 5, 6, 7} ^ static_cast<int32_t>(J[i] & 7);
             high[i] = J[i] & ~int64_t{7};
         }
@@ -208,12 +209,13 @@ class Hadamard {
 class Dense {
   public:
     int64_t m, d, width;
+    double unit;
     const float* inverse_norms;
     static constexpr double DEPENDENT = 1e-9;
 
-    Dense(const float* columns, int64_t n_rows, int64_t n_columns, const float* gram, const float* inverse)
-        : m(n_rows), d(n_columns), width(round_up(n_columns, LANES)), inverse_norms(inverse), columns_(columns),
-          gram_(gram) {}
+    Dense(const float* columns, int64_t n_rows, int64_t n_columns, const float* gram, const float* inverse, double unit_)
+        : m(n_rows), d(n_columns), width(round_up(n_columns, LANES)), unit(unit_), inverse_norms(inverse),
+          columns_(columns), gram_(gram) {}
 
     void take(const float* H, int64_t n, float* Q, int64_t stride) const { copy_rows(H, n, m, Q, stride); }
     double norm(const float* q) const { return labelsense::norm(q, m); }
@@ -267,6 +269,7 @@ class Dense {
 class Whitened {
   public:
     int64_t m, d, width;
+    double unit = 1;
     const float* inverse_norms;
     static constexpr double DEPENDENT = 1e-6;  // T' T a_j is rounded to floats
 

@@ -1,4 +1,4 @@
-// Where a correlation buffer is largest. Ties go to the lowest index.
+// Where a correlation buffer is largest. Ties go to the lowest index; what is not a number is never the largest.
 #pragma once
 
 #include <algorithm>
@@ -67,8 +67,8 @@ float largest(const Values& values, int64_t begin, int64_t end) {
     return result;
 }
 
-// The lowest j < d with the largest value, and that value. One pass remembers, lane by lane, the largest value and the
-// first chunk that has it; then the place is looked up in one chunk.
+// The lowest j < d with the largest value, and that value; both -1 where there is no number. Values are not negative. One
+// pass remembers, lane by lane, the largest value and the first chunk that has it; then the place is looked up in one chunk.
 template <class Values>
 int64_t argmax(const Values& values, int64_t d, float* value) {
     const int64_t whole = d / CHUNK * CHUNK;
@@ -86,7 +86,8 @@ int64_t argmax(const Values& values, int64_t d, float* value) {
     for (int64_t j = whole; j < d; ++j)
         if (values.scalar(j) > top) top = values.scalar(j), place = j;
     *value = top;
-    return place >= 0 ? place : chunk * CHUNK + first_equal(values, chunk * CHUNK, top);
+    if (place >= 0 || top < 0) return place;
+    return chunk * CHUNK + first_equal(values, chunk * CHUNK, top);
 }
 
 // The column most correlated with the residual: the largest |c_j| / ||a_j||; w null stands for unit columns.

@@ -201,7 +201,9 @@ def _option(
     H = [trial.subset(each, m) for each in measured]
     base, some = _support(m, d, k), H[-1][:COMPARED]
     decoders = {
-        word: trial.precision(trial.decode(kind(), m, some, [base])[0])[goal] for word, kind in DECODERS.items()
+        word: trial.precision(trial.decode(kind(), m, some, [base])[0])[goal]
+        for word, kind in DECODERS.items()
+        if not kind.learns
     }
     best = max(decoders, key=lambda word: decoders[word])
     word = best if decoders[best] > decoders["omp"] + POINT / 2 else "omp"

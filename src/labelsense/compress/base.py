@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
 
@@ -18,6 +19,7 @@ from labelsense._validation import check_count, check_indicator, check_measureme
 
 GRAM_BYTES = 2**28  # a stored matrix gets its Gram matrix up to d = 8192
 STORED_BYTES = 2**32
+ORDINARY = 16.0  # kernels get a matrix whose longest column is longer, or shorter than the inverse, in other units
 
 
 def auto_measurements(k: float, n_labels: int) -> int:
@@ -73,7 +75,7 @@ class Operator(ABC):
         """Return mu(A) = max |a_i' a_j| / (|a_i| |a_j|) over i < j, exactly."""
 
     @abstractmethod
-    def kernel(self) -> Any:
+    def kernel(self) -> _kernels.Kernel:
         """Return the compiled form of A that the decoders search."""
 
     @abstractmethod
@@ -128,6 +130,13 @@ class Operator(ABC):
             raise ValueError(f"Y must have one column per label, {self.n_labels}. Got {Y.shape[1]} columns.")
         return Y.astype(np.float32, copy=False)
 
+    @staticmethod
+    def _check_product(product: FloatArray, name: str) -> FloatArray:
+        """Return a product with A, unless the sums were too large for float32."""
+        if not np.isfinite([product.min(initial=0), product.max(initial=0)]).all():
+            raise ValueError(f"{name} and A hold numbers whose products 32-bit floats cannot hold. Scale {name} down.")
+        return product
+
     def _check_columns(self, J: Any) -> Any:
         J = np.asarray(J, dtype=np.int64).ravel()
         if J.size and (J.min() < 0 or J.max() >= self.n_labels):
@@ -162,20 +171,26 @@ class DenseOperator(Operator):
         return DenseOperator(self._stored[:, rows] * self._subset_scale(rows), self.n_labels)
 
     def compress(self, Y: Any) -> FloatArray:
-        return np.asarray(self._check_labels(Y) @ self._columns, dtype=np.float32)
+        return self._check_product(np.asarray(self._check_labels(Y) @ self._columns, dtype=np.float32), "Y")
 
     def correlate(self, R: Any) -> FloatArray:
-        return check_measurements(R, self.n_measurements) @ self._columns.T
+        R = check_measurements(R, self.n_measurements)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._check_product(R @ self._columns.T, "R")
 
     def columns(self, J: Any) -> FloatArray:
         return self._columns[self._check_columns(J)].T.copy()
 
     @property
     def column_norms(self) -> FloatArray:
-        return np.linalg.norm(self._columns, axis=1)
+        return self._norms.astype(np.float32)
+
+    @property
+    def _norms(self) -> NDArray[np.float64]:
+        return np.sqrt(np.einsum("ij,ij->i", self._columns, self._columns, dtype=np.float64))
 
     def coherence(self) -> float:
-        norms = np.linalg.norm(self._columns.astype(np.float64), axis=1)
+        norms = self._norms
         unit = self._columns / np.where(norms > 0, norms, 1)[:, None]
         highest = 0.0
         for start in range(0, self.n_labels, 1024):  # a block of the Gram matrix at a time
@@ -184,12 +199,20 @@ class DenseOperator(Operator):
             highest = max(highest, float(block.max(initial=0)))
         return highest
 
-    def kernel(self) -> Any:
-        norms = self.column_norms
-        inverse = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0).astype(np.float32)
+    def kernel(self) -> _kernels.Dense:
+        columns, norms, exponent = self._columns, self._norms, 0
+        longest = float(norms.max())
+        if longest > 0 and not 1 / ORDINARY <= longest <= ORDINARY:
+            exponent = math.frexp(longest)[1]
+            columns, norms = np.ldexp(columns, -exponent), np.ldexp(norms, -exponent)
         affordable = 4 * self.n_labels**2 <= GRAM_BYTES
-        gram = self._columns @ self._columns.T if affordable else None
-        return _kernels.Dense(self._columns, gram, inverse)
+        gram = columns @ columns.T if affordable else None
+        return _kernels.Dense(columns, gram, inverse_norms(norms), 2.0**exponent)
+
+
+def inverse_norms(norms: Any) -> FloatArray:
+    """Return 1 / norms, and 0 for columns that are zero but for rounding: they are never chosen."""
+    return np.divide(1, norms, out=np.zeros(len(norms)), where=norms >= np.finfo(np.float32).tiny).astype(np.float32)
 
 
 class Compressor(BaseEstimator, ABC):

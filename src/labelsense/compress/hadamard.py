@@ -54,13 +54,13 @@ class HadamardOperator(Operator):
         Y = self._check_labels(Y)
         Z = np.empty((Y.shape[0], self.n_measurements), np.float32)
         self._kernel.compress(Y.indptr.astype(np.int64), Y.indices.astype(np.int64), Y.data, Z)
-        return Z
+        return self._check_product(Z, "Y")
 
     def correlate(self, R: Any) -> FloatArray:
         R = check_measurements(R, self.n_measurements)
         C = np.empty((len(R), self.n_labels), np.float32)
         self._kernel.correlate(R, C)
-        return C
+        return self._check_product(C, "R")
 
     def columns(self, J: Any) -> FloatArray:
         J = self._check_columns(J)
@@ -79,11 +79,11 @@ class HadamardOperator(Operator):
         self._kernel.gram_vector(g)
         return float(np.abs(g[1:]).max(initial=0))
 
-    def kernel(self) -> Any:
+    def kernel(self) -> _kernels.Hadamard:
         return self._kernel
 
     @cached_property
-    def _kernel(self) -> Any:
+    def _kernel(self) -> _kernels.Hadamard:
         return _kernels.Hadamard(self.rows, self.order, self.n_labels)
 
     def __reduce__(self) -> Any:

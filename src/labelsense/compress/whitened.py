@@ -14,7 +14,7 @@ from labelsense._blocks import row_blocks
 from labelsense._storage import Parts, require, require_array, storable
 from labelsense._typing import DoubleArray, FloatArray, IntArray
 from labelsense._validation import check_measurements
-from labelsense.compress.base import STORED_BYTES, DenseOperator, Operator
+from labelsense.compress.base import STORED_BYTES, DenseOperator, Operator, inverse_norms
 from labelsense.compress.hadamard import HadamardCompressor, HadamardOperator
 
 CANDIDATES = 8  # more lower the correlations further, but leave too little of the randomness that rare labels need
@@ -60,10 +60,13 @@ class WhitenedOperator(Operator):
         return H @ (self._some_rows(rows).whitening @ back).T.astype(np.float32)
 
     def compress(self, Y: Any) -> FloatArray:
-        return self.hadamard.compress(Y) @ self.whitening.T
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._check_product(self.hadamard.compress(Y) @ self.whitening.T, "Y")
 
     def correlate(self, R: Any) -> FloatArray:
-        return self.hadamard.correlate(check_measurements(R, self.n_measurements) @ self.whitening)
+        with np.errstate(over="ignore", invalid="ignore"):
+            Q = self._check_product(check_measurements(R, self.n_measurements) @ self.whitening, "R")
+        return self.hadamard.correlate(Q)
 
     def columns(self, J: Any) -> FloatArray:
         return self.whitening @ self.hadamard.columns(J)
@@ -75,7 +78,7 @@ class WhitenedOperator(Operator):
     def coherence(self) -> float:
         return DenseOperator(self.columns(np.arange(self.n_labels)).T).coherence()
 
-    def kernel(self) -> Any:
+    def kernel(self) -> _kernels.Whitened:
         return self._kernel
 
     def _invert(self) -> DoubleArray:
@@ -87,7 +90,7 @@ class WhitenedOperator(Operator):
         return self.whitening.T @ self.whitening
 
     @cached_property
-    def _kernel(self) -> Any:
+    def _kernel(self) -> _kernels.Whitened:
         m = self.n_measurements
         pad = [(0, 0), (0, -m % PADDING)]
         columns = np.zeros((self.n_labels, m + -m % PADDING), np.float32)
@@ -99,7 +102,7 @@ class WhitenedOperator(Operator):
             np.pad(self.whitening, pad),
             np.pad(inverse, pad),
             columns,
-            1 / self.column_norms,
+            inverse_norms(self.column_norms),
         )
 
     def __reduce__(self) -> Any:

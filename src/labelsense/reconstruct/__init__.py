@@ -4,15 +4,19 @@ from labelsense.reconstruct.base import Decoder
 from labelsense.reconstruct.correlation import CorrelationDecoder
 from labelsense.reconstruct.cosamp import CoSaMPDecoder
 from labelsense.reconstruct.foba import FoBaDecoder
+from labelsense.reconstruct.group_omp import GroupOMPDecoder
 from labelsense.reconstruct.lasso import LassoDecoder
+from labelsense.reconstruct.multistage_lasso import MultistageLassoDecoder
 from labelsense.reconstruct.omp import OMPDecoder
 
-DECODERS = {
+DECODERS: dict[str, type[Decoder]] = {
     "omp": OMPDecoder,
     "foba": FoBaDecoder,
     "cosamp": CoSaMPDecoder,
     "lasso": LassoDecoder,
     "correlation": CorrelationDecoder,
+    "multistage_lasso": MultistageLassoDecoder,
+    "group_omp": GroupOMPDecoder,
 }
 
 __all__ = [
@@ -21,6 +25,8 @@ __all__ = [
     "CorrelationDecoder",
     "Decoder",
     "FoBaDecoder",
+    "GroupOMPDecoder",
     "LassoDecoder",
+    "MultistageLassoDecoder",
     "OMPDecoder",
 ]

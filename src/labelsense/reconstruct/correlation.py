@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from labelsense import _kernels
 from labelsense._storage import storable
 from labelsense._typing import FloatArray
-from labelsense.reconstruct.base import Decoder
+from labelsense.reconstruct.compiled import CompiledDecoder, Found
 
 
 @storable()
-class CorrelationDecoder(Decoder):
+class CorrelationDecoder(CompiledDecoder):
     """The columns of A with the largest |a_j'h|, then the least-squares fit of h on them.
 
     The paper's baseline. One product with A' and no search: the fastest, and hard to beat when m is so small that
@@ -38,5 +36,5 @@ class CorrelationDecoder(Decoder):
     def output_sparsity(k: int) -> int:
         return k
 
-    def _run(self, state: Any, H: FloatArray, sizes: list[int], *out: Any) -> list[int]:
-        return _kernels.correlation(state, H, sizes, *out)
+    def _run(self, state: _kernels.Kernel, H: FloatArray, sizes: list[int], found: Found) -> list[int]:
+        return _kernels.correlation(state, H, sizes, *found)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from labelsense import _kernels
 from labelsense._storage import storable
 from labelsense._typing import FloatArray
 from labelsense._validation import check_count
-from labelsense.reconstruct.base import Decoder
+from labelsense.reconstruct.compiled import CompiledDecoder, Found
 
 
 @storable()
-class CoSaMPDecoder(Decoder):
+class CoSaMPDecoder(CompiledDecoder):
     """CoSaMP of Needell and Tropp.
 
     Each round merges the 2s columns most correlated with the residual into the support, fits all of them by least
@@ -49,6 +47,6 @@ class CoSaMPDecoder(Decoder):
     def output_sparsity(k: int) -> int:
         return 2 * k
 
-    def _run(self, state: Any, H: FloatArray, sizes: list[int], *out: Any) -> list[int]:
+    def _run(self, state: _kernels.Kernel, H: FloatArray, sizes: list[int], found: Found) -> list[int]:
         rounds = check_count(self.max_rounds, "max_rounds")
-        return _kernels.cosamp(state, H, sizes, *out, rounds)
+        return _kernels.cosamp(state, H, sizes, *found, rounds)

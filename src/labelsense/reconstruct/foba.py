@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from labelsense import _kernels
 from labelsense._storage import storable
 from labelsense._typing import FloatArray
 from labelsense._validation import check_real
-from labelsense.reconstruct.base import Decoder
+from labelsense.reconstruct.compiled import CompiledDecoder, Found
 
 
 @storable()
-class FoBaDecoder(Decoder):
+class FoBaDecoder(CompiledDecoder):
     """Zhang's FoBa: OMP that takes back columns which later ones have made useless.
 
     After each forward step, the column whose removal costs least is removed while that cost is at most ``nu`` times
@@ -48,6 +46,6 @@ class FoBaDecoder(Decoder):
     def output_sparsity(k: int) -> int:
         return 8 * k
 
-    def _run(self, state: Any, H: FloatArray, sizes: list[int], *out: Any) -> list[int]:
+    def _run(self, state: _kernels.Kernel, H: FloatArray, sizes: list[int], found: Found) -> list[int]:
         nu = check_real(self.nu, "nu", low=0, high=0.999, remedy="At 1 every step would be taken back.")
-        return _kernels.foba(state, H, sizes, *out, nu)
+        return _kernels.foba(state, H, sizes, *found, nu)

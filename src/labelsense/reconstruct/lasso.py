@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from labelsense import _kernels
 from labelsense._storage import storable
 from labelsense._typing import FloatArray
-from labelsense.reconstruct.base import Decoder
+from labelsense.reconstruct.compiled import CompiledDecoder, Found
 
 
 @storable()
-class LassoDecoder(Decoder):
+class LassoDecoder(CompiledDecoder):
     """The Lasso solution with a given number of non-zeros, found by following the LARS path.
 
     The answer is the first knot of the path with ``n_nonzero`` non-zero coefficients, shrunk as the Lasso shrinks
@@ -41,5 +39,5 @@ class LassoDecoder(Decoder):
     def output_sparsity(k: int) -> int:
         return k
 
-    def _run(self, state: Any, H: FloatArray, sizes: list[int], *out: Any) -> list[int]:
-        return _kernels.lasso(state, H, sizes, *out)
+    def _run(self, state: _kernels.Kernel, H: FloatArray, sizes: list[int], found: Found) -> list[int]:
+        return _kernels.lasso(state, H, sizes, *found)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from labelsense import _kernels
 from labelsense._storage import storable
 from labelsense._typing import FloatArray
 from labelsense._validation import check_real
-from labelsense.reconstruct.base import Decoder
+from labelsense.reconstruct.compiled import CompiledDecoder, Found
 
 
 @storable()
-class OMPDecoder(Decoder):
+class OMPDecoder(CompiledDecoder):
     """Orthogonal matching pursuit, the paper's Algorithm 3.
 
     Adds the column most correlated with the residual, fits all chosen columns by least squares, and repeats. Use it
@@ -62,5 +60,5 @@ class OMPDecoder(Decoder):
     def output_sparsity(k: int) -> int:
         return 2 * k
 
-    def _run(self, state: Any, H: FloatArray, sizes: list[int], *out: Any) -> list[int]:
-        return _kernels.omp(state, H, sizes, *out, bool(self.nonnegative), check_real(self.penalty, "penalty", low=0))
+    def _run(self, state: _kernels.Kernel, H: FloatArray, sizes: list[int], found: Found) -> list[int]:
+        return _kernels.omp(state, H, sizes, *found, bool(self.nonnegative), check_real(self.penalty, "penalty", low=0))

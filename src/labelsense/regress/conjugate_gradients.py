@@ -84,12 +84,12 @@ def add_ridge(
 ) -> tuple[FloatArray, DoubleArray]:
     """Add alpha P to a product Q, less mean shift' if given; return it and the inner products of its columns with P."""
     p, m = P.shape
-    mean = np.zeros(p, np.float32) if mean is None else mean.astype(np.float32)
+    means = np.zeros(p, np.float32) if mean is None else mean.astype(np.float32)
     shift = np.zeros(m, np.float32) if shift is None else shift
 
     def finish(rows: slice) -> DoubleArray:
         curvature = np.zeros(m)
-        _kernels.finish_product(Q, P, alpha, mean, shift, rows.start, rows.stop, curvature)
+        _kernels.finish_product(Q, P, alpha, means, shift, rows.start, rows.stop, curvature)
         return curvature
 
     return Q, np.sum(map_rows(finish, p, PASS_ROWS, -1), axis=0)

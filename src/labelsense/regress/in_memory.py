@@ -176,7 +176,7 @@ class SparseDesign(StoredDesign):
 
     def gram(self, kind: Precision = np.float32) -> Any:
         p = self.shape[1]
-        G = np.zeros((p, p), kind)
+        G: Any = np.zeros((p, p), kind)
         starts = np.empty((-(-p // _kernels.FEATURE_TILE) + 1, self.shape[0]), np.int64)
         _kernels.tile_starts(*self._arrays, starts)
         self._by_columns(lambda begin, end: _kernels.gram(*self._arrays, *self._columns, starts, begin, end, G))

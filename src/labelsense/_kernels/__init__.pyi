@@ -1,0 +1,151 @@
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Floats: TypeAlias = NDArray[np.float32]
+_Doubles: TypeAlias = NDArray[np.float64]
+_Places: TypeAlias = NDArray[np.int64]
+_Columns: TypeAlias = NDArray[np.int32]
+
+FEATURE_TILE: int
+
+class Hadamard:
+    def __init__(self, rows: _Places, order: int, n_labels: int) -> None: ...
+    @property
+    def n_measurements(self) -> int: ...
+    @property
+    def n_labels(self) -> int: ...
+    def compress(self, indptr: _Places, indices: _Places, data: _Floats, Z: _Floats) -> None: ...
+    def correlate(self, R: _Floats, C: _Floats) -> None: ...
+    def columns(self, J: _Places, out: _Floats) -> None: ...
+    def gram_vector(self, out: _Floats) -> None: ...
+
+class Dense:
+    def __init__(self, columns: _Floats, gram: _Floats | None, inverse_norms: _Floats, unit: float) -> None: ...
+    @property
+    def n_measurements(self) -> int: ...
+    @property
+    def n_labels(self) -> int: ...
+
+class Whitened:
+    def __init__(
+        self, rows: Hadamard, whitening: _Floats, inverse_whitening: _Floats, columns: _Floats, inverse_norms: _Floats
+    ) -> None: ...
+    @property
+    def n_measurements(self) -> int: ...
+    @property
+    def n_labels(self) -> int: ...
+
+Kernel: TypeAlias = Hadamard | Dense | Whitened
+
+class TextRows:
+    lines: int
+    first_feature: int
+    n_features: int
+    n_labels: int
+    problem: int
+    token: bytes
+    def take_labels(self) -> tuple[_Columns, _Places]: ...
+    def take_features(self) -> tuple[_Floats, _Columns, _Places]: ...
+
+def transform(x: _Floats) -> None: ...
+def correlation(
+    state: Kernel, H: _Floats, sizes: list[int], index: _Places, value: _Floats, count: _Places
+) -> list[int]: ...
+def omp(
+    state: Kernel,
+    H: _Floats,
+    sizes: list[int],
+    index: _Places,
+    value: _Floats,
+    count: _Places,
+    nonnegative: bool,
+    penalty: float,
+) -> list[int]: ...
+def foba(
+    state: Kernel, H: _Floats, sizes: list[int], index: _Places, value: _Floats, count: _Places, nu: float
+) -> list[int]: ...
+def cosamp(
+    state: Kernel, H: _Floats, sizes: list[int], index: _Places, value: _Floats, count: _Places, max_rounds: int
+) -> list[int]: ...
+def lasso(state: Kernel, H: _Floats, sizes: list[int], index: _Places, value: _Floats, count: _Places) -> list[int]: ...
+def multistage_lasso(
+    state: Kernel,
+    H: _Floats,
+    sizes: list[int],
+    index: _Places,
+    value: _Floats,
+    count: _Places,
+    theta: float,
+    max_stages: int,
+) -> list[int]: ...
+def group_omp(
+    state: Kernel,
+    H: _Floats,
+    sizes: list[int],
+    index: _Places,
+    value: _Floats,
+    count: _Places,
+    starts: _Places,
+    members: _Places,
+) -> list[int]: ...
+def times_dense(
+    indptr: _Places, indices: _Columns, data: _Floats, begin: int, end: int, B: _Floats, C: _Floats
+) -> None: ...
+def times_sparse(
+    indptr: _Places,
+    indices: _Columns,
+    data: _Floats,
+    begin: int,
+    end: int,
+    b_indptr: _Places,
+    b_indices: _Columns,
+    b_data: _Floats,
+    C: _Floats,
+) -> None: ...
+def tile_starts(indptr: _Places, indices: _Columns, data: _Floats, starts: _Places) -> None: ...
+def gram(
+    indptr: _Places,
+    indices: _Columns,
+    data: _Floats,
+    columns: _Places,
+    rows: _Columns,
+    places: _Places,
+    starts: _Places,
+    begin: int,
+    end: int,
+    G: _Floats | _Doubles,
+) -> None: ...
+def quadratic_forms(
+    indptr: _Places,
+    indices: _Columns,
+    data: _Floats,
+    columns: _Places,
+    rows: _Columns,
+    places: _Places,
+    begin: int,
+    end: int,
+    S: _Floats,
+    q: _Doubles,
+) -> None: ...
+def finish_product(
+    Q: _Floats, P: _Floats, alpha: float, mean: _Floats, shift: _Floats, begin: int, end: int, curvature: _Doubles
+) -> None: ...
+def take_step(
+    W: _Floats,
+    R: _Floats,
+    P: _Floats,
+    Q: _Floats,
+    step: _Floats,
+    inverse: _Floats,
+    begin: int,
+    end: int,
+    squares: _Doubles,
+    preconditioned: _Doubles,
+) -> None: ...
+def turn_direction(P: _Floats, R: _Floats, turn: _Floats, inverse: _Floats, begin: int, end: int) -> None: ...
+def parse_rows(text: bytes, n_labels: int, n_features: int, plain: bool) -> TextRows: ...
+def format_rows(
+    label_starts: _Places, labels: _Columns, feature_starts: _Places, features: _Columns, values: _Floats, first: int
+) -> NDArray[np.uint8]: ...

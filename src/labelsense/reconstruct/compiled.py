@@ -1,0 +1,64 @@
+"""The base of the decoders that are compiled: they fill arrays, which become sparse matrices here."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelsense import _kernels
+from labelsense._typing import CSR, FloatArray, IntArray
+from labelsense._validation import check_measurements
+from labelsense.compress.base import Operator
+from labelsense.reconstruct.base import Decoder
+from labelsense.reconstruct.outcomes import Tally
+
+
+class Found(NamedTuple):
+    """What a kernel fills, for each row and each support size."""
+
+    labels: IntArray  # (n, n_sizes, largest)
+    coefficients: FloatArray
+    sizes: IntArray  # (n, n_sizes): how many of them there are
+
+    def to_csr(self, i: int, n_labels: int) -> CSR:
+        """Return what was found for the support size number i."""
+        labels, coefficients, sizes = (array[:, i] for array in self)
+        stored = np.arange(labels.shape[1]) < sizes[:, None]
+        indptr = np.concatenate([[0], np.cumsum(sizes)])
+        kind = sp.get_index_dtype(maxval=max(n_labels, int(indptr[-1])))
+        arrays = (coefficients[stored], labels[stored].astype(kind), indptr.astype(kind))
+        return sp.csr_array(arrays, shape=(len(labels), n_labels))
+
+
+class CompiledDecoder(Decoder):
+    """A decoder whose ``_run`` calls a kernel. See :class:`~labelsense.reconstruct.Decoder`."""
+
+    def prepare(self, operator: Operator) -> _kernels.Kernel:
+        return operator.kernel()
+
+    def decode(self, state: _kernels.Kernel, H: Any) -> CSR:
+        return self.path(state, H, [self.support_size(state)])[0]
+
+    def path(self, state: _kernels.Kernel, H: Any, sizes: Sequence[int]) -> list[CSR]:
+        H = check_measurements(H, state.n_measurements)
+        wanted = self._check_sizes(state, sizes)
+        distinct = sorted(set(wanted))
+        shape = (len(H), len(distinct), distinct[-1])
+        found = Found(np.zeros(shape, np.int64), np.zeros(shape, np.float32), np.zeros(shape[:2], np.int64))
+        outcomes = self._run(state, H, distinct, found)
+        if self._tally is not None:
+            self._tally.add(outcomes)
+        else:
+            tally = Tally()
+            tally.add(outcomes)
+            tally.warn(type(self).__name__, stacklevel=3)
+        solved = {size: found.to_csr(i, state.n_labels) for i, size in enumerate(distinct)}
+        return [solved[size] for size in wanted]
+
+    @abstractmethod
+    def _run(self, state: _kernels.Kernel, H: FloatArray, sizes: list[int], found: Found) -> list[int]:
+        """Fill ``found`` for these support sizes, ascending; return how many rows had each outcome."""
