@@ -23,9 +23,8 @@ from labelsense.compress import COMPRESSORS
 from labelsense.compress.base import STORED_BYTES, DenseOperator
 from labelsense.compress.hadamard import MAX_LABELS, HadamardOperator
 from labelsense.compress.whitened import WhitenedOperator
-from labelsense.data.images import SURFHistogramTransformer
 from labelsense.estimator import CompressedLabelClassifier
-from labelsense.features import LogTfidfTransformer
+from labelsense.features import LogTfidfTransformer, SURFHistogramTransformer
 from labelsense.reconstruct import DECODERS
 from labelsense.regress import KernelRidgeLearner, RidgeLearner, SklearnLearner
 from labelsense.regress.design import Design

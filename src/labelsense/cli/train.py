@@ -29,7 +29,8 @@ from labelsense.cli.console import (
 )
 from labelsense.compress import COMPRESSORS
 from labelsense.data import Examples
-from labelsense.features import FEATURES, HASHED
+from labelsense.features import FEATURES
+from labelsense.features.text import HASHED
 from labelsense.reconstruct import DECODERS
 from labelsense.regress import KernelRidgeLearner, RidgeLearner
 

@@ -11,7 +11,6 @@ from labelsense.data.formats import (
     write_examples,
 )
 from labelsense.data.image_folders import read_esp_folder, read_image_folder
-from labelsense.data.images import SURFHistogramTransformer
 from labelsense.data.synthetic import make_tagged_documents
 
 __all__ = [
@@ -19,7 +18,6 @@ __all__ = [
     "Dataset",
     "Examples",
     "FormatError",
-    "SURFHistogramTransformer",
     "detect_format",
     "load_dataset",
     "load_debtags",

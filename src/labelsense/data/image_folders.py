@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from labelsense.data._pictures import check_picture, import_extra
+from labelsense.features._pictures import check_picture, import_extra
 
 LAYOUT = "Each line is a file name, a TAB, and tags with TABs between them."
 
