@@ -1,10 +1,10 @@
 """Data to learn from."""
 
-from labelsense.data.datasets import Dataset, load_dataset, load_debtags
+from labelsense.data.dataset import Dataset
+from labelsense.data.datasets import load_dataset, load_debtags
 from labelsense.data.formats import (
     FORMATS,
     Examples,
-    FormatError,
     detect_format,
     read_examples,
     stream_examples,
@@ -12,6 +12,7 @@ from labelsense.data.formats import (
 )
 from labelsense.data.image_folders import read_esp_folder, read_image_folder
 from labelsense.data.synthetic import make_tagged_documents
+from labelsense.errors import FormatError
 
 __all__ = [
     "FORMATS",
