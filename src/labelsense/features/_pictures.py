@@ -27,6 +27,12 @@ def import_extra(name: str) -> Any:
         raise ImportError(f'Reading images needs the extra: pip install "labelsense[images]". ({error})') from error
 
 
+def require_extra() -> None:
+    """Fail now, and not after the first images, if the extra is not there."""
+    for name in ("PIL.Image", "mahotas.features.surf"):
+        import_extra(name)
+
+
 def read_grey(image: Any, name: str) -> FloatArray:
     """Return a picture file or an array as grey pixels (h, w), 0 black to 255 white. ``name`` is for messages."""
     if isinstance(image, (str, os.PathLike)):

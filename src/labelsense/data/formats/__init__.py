@@ -23,6 +23,7 @@ and parquet are read. A line, or a row of a table, has at most 64 MB. What is da
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,7 @@ def read_examples(path: Any, format: str | None = None, text_fields: Sequence[st
     [1, 3]
     """
     with Source(path) as source:
-        return _format_of(source, format, text_fields).read(source)
+        return replace(_format_of(source, format, text_fields).read(source), name=source.name)
 
 
 def stream_examples(
@@ -144,7 +145,8 @@ def stream_examples(
     """
     limit = COLUMN_LIMIT if rows is None else check_count(rows, "rows")
     with Source(path) as source:
-        yield from _format_of(source, format, text_fields).stream(source, limit)
+        for batch in _format_of(source, format, text_fields).stream(source, limit):
+            yield replace(batch, name=source.name)
 
 
 def write_examples(path: Any, examples: Examples | Iterable[Examples], format: str | None = None) -> None:

@@ -36,6 +36,8 @@ class Examples:
         The names of the rows, where the file has them; None for a row without.
     images : bool
         Whether X names image files: then it does not hold texts.
+    name : str
+        What errors call these rows: the file that they are from.
 
     Examples
     --------
@@ -51,6 +53,7 @@ class Examples:
     labels: list[str] | None = None
     ids: list[str | None] | None = None
     images: bool = False
+    name: str = "examples"
 
     @property
     def kind(self) -> str:
@@ -155,8 +158,12 @@ def with_texts(batches: Iterable[Examples], name: str) -> Iterator[tuple[list[st
         Y = batch.Y
         if Y is not None and not isinstance(Y, list):
             Y = check_binary(Y)
-            names = batch.labels or [str(j) for j in range(Y.shape[1])]
-            Y = [[names[j] for j in Y.indices[a:b]] for a, b in zip(Y.indptr[:-1], Y.indptr[1:], strict=True)]
+            Y = label_lists(Y, batch.labels or [str(j) for j in range(Y.shape[1])])
         if Y is not None and len(Y) != len(batch.X):
             raise ValueError(f"X and Y must have the same number of rows. Got {len(batch.X)} and {len(Y)}.")
         yield batch.X, Y, batch.ids
+
+
+def label_lists(Y: CSR, names: list[str]) -> list[list[str]]:
+    """Return the names of each row's labels."""
+    return [[names[j] for j in Y.indices[a:b]] for a, b in zip(Y.indptr[:-1], Y.indptr[1:], strict=True)]

@@ -11,6 +11,7 @@ from labelsense.data.formats.fields import Row, in_batches
 from labelsense.data.formats.source import LINE_BYTES, Source
 from labelsense.data.image_folders import read_image_folder
 from labelsense.errors import FormatError
+from labelsense.features._pictures import require_extra
 
 TAGS = "tags.tsv"
 
@@ -70,6 +71,7 @@ class Images(Format):
         return False  # pillow tells, by more than the head
 
     def stream(self, source: Source, rows: int) -> Iterator[Examples]:
+        require_extra()
         if source.path is None:
             raise FormatError("standard input: expected a folder of images, or an image file.")
         if source.is_folder:
