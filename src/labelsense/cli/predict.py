@@ -74,8 +74,6 @@ def evaluate(
     ks = sorted(set(k or (1, 3, 5)))
     with working(f"reading {data}"):
         examples = read_examples(data, format, names_of(text_fields))
-    if not len(examples):
-        raise ValueError(f"{data} has no rows.")
     with working("evaluating"):
         figures = loaded.evaluate(features_for(loaded, examples), labels_for(loaded, examples), ks)
     if json:

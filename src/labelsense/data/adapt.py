@@ -44,6 +44,8 @@ def _are_counts(X: Any) -> bool:
 
 def labels_of(examples: Examples) -> CSR | list[list[str]]:
     """Return the labels as training wants them: names where there are names, else the indicator matrix."""
+    if not len(examples):
+        raise ValueError(f"{examples.name} has no rows.")
     if examples.Y is None:
         sought = "" if examples.kind != "texts" else f" No field is called {listed(LABEL_KEYS)}."
         raise ValueError(f"{examples.name} has no labels to learn from or to compare with.{sought}")
