@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 
 from labelsense import _kernels
 from labelsense._blocks import map_rows
-from labelsense._progress import report
+from labelsense._progress import report, say
 from labelsense._storage import Parts, require, require_array, storable
 from labelsense._typing import CSR, FloatArray
 from labelsense.refine.candidates import Candidates
@@ -45,7 +43,7 @@ class Ranker:
         *,
         C: float = 1.0,
         tol: float = 0.1,
-        max_rounds: int = 100,
+        max_rounds: int = 300,
         smallest: float = 0.0,
     ) -> Ranker:
         """Learn to tell, for each label, the rows that have it from the others for which it is a candidate.
@@ -92,7 +90,7 @@ class Ranker:
             )
 
         parts = map_rows(learn, len(bounds) - 1, 1, -1)
-        _warn(sum(part[4] for part in parts), d)
+        say("ranker: %d of %d classifiers were still changing at the last round", sum(part[4] for part in parts), d)
         counts = np.concatenate([np.diff(part[2]) for part in parts])
         indptr = np.concatenate([[0], np.cumsum(counts)])
         data, indices = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
@@ -131,12 +129,3 @@ def _rows_of_labels(Y: CSR, candidates: Candidates) -> tuple[Any, Any, Any]:
     has = sp.csr_array((np.full(Y.nnz, 2, np.float32), Y.indices, Y.indptr), shape=Y.shape)
     both = sp.csc_array(is_candidate + has)
     return both.indptr.astype(np.int64), both.indices.astype(np.int32), (both.data >= 2).astype(np.uint8)
-
-
-def _warn(not_converged: int, n_labels: int) -> None:
-    if not_converged:
-        warnings.warn(
-            f"The classifiers of {not_converged} of {n_labels} labels were still changing when max_rounds was reached.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )

@@ -1,8 +1,7 @@
 """Where candidates and their scores come from: each source scores all labels of a row in its own way.
 
 Sources err on different labels, which is why several of them are better than the best one. They learn from rows whose
-measurements are out of sample, and give for these rows what they would have given had they not seen them: leave-one-out,
-in closed form.
+measurements are out of sample, and score these rows as if they had not seen them: leave-one-out, in closed form.
 """
 
 from __future__ import annotations
