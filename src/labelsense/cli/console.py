@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -55,7 +55,8 @@ class _Bar(logging.Handler):
 def working(what: str) -> Iterator[None]:
     """Show a progress bar on the terminal while the library works; nothing where there is no terminal."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), TimeElapsedColumn())
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
+    progress = Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
+    with progress if errors.is_terminal else nullcontext():  # rich before 14.3 ends a hidden bar with an empty line
         bar = _Bar(progress)
         progress.update(bar.task, description=what)
         level = logger.level
