@@ -19,7 +19,13 @@ help:
 	@echo "make bench-formats  measure reading and writing of files (a gigabyte; minutes)"
 	@echo "make clean  remove everything that was built"
 
-$(VENV)/.installed: $(SOURCES)
+# Which modules there are: an editable installation knows them by name.
+$(VENV)/.modules: FORCE
+	@mkdir -p $(VENV)
+	@find src -name '*.py' | sort | cmp -s - $@ || find src -name '*.py' | sort > $@
+FORCE:
+
+$(VENV)/.installed: $(SOURCES) $(VENV)/.modules
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
 	    { echo "labelsense needs Python 3.10 or later; $(PYTHON) is older. Try: make $(MAKECMDGOALS) PYTHON=python3.11"; exit 1; }
 	@test -x $(BIN)/python || { echo "setting up $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
