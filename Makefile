@@ -54,7 +54,7 @@ SANITIZED := tests/test_kernels.py tests/test_reconstruct.py tests/test_outcomes
 sanitize: .venv-sanitize/.installed
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so) $$(g++ -print-file-name=libstdc++.so)" \
 	    PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
-	    .venv-sanitize/bin/python -m pytest $(SANITIZED)
+	    .venv-sanitize/bin/python -m pytest --capture=sys $(SANITIZED)
 
 reproduce: $(VENV)/.installed
 	$(BIN)/labelsense reproduce
