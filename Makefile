@@ -20,7 +20,13 @@ help:
 	@echo "make bench-formats  measure reading and writing of files (a gigabyte; minutes)"
 	@echo "make clean  remove everything that was built"
 
-$(VENV)/.installed: $(SOURCES)
+# Which modules there are: an editable installation knows them by name.
+$(VENV)/.modules: FORCE
+	@mkdir -p $(VENV)
+	@find src -name '*.py' | sort | cmp -s - $@ || find src -name '*.py' | sort > $@
+FORCE:
+
+$(VENV)/.installed: $(SOURCES) $(VENV)/.modules
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
 	    { echo "labelsense needs Python 3.10 or later; $(PYTHON) is older. Try: make $(MAKECMDGOALS) PYTHON=python3.11"; exit 1; }
 	@test -x $(BIN)/python || { echo "setting up $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
@@ -60,7 +66,7 @@ SANITIZED := tests/test_kernels.py tests/test_reconstruct.py tests/test_outcomes
 sanitize: .venv-sanitize/.installed
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so) $$(g++ -print-file-name=libstdc++.so)" \
 	    PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
-	    .venv-sanitize/bin/python -m pytest $(SANITIZED)
+	    .venv-sanitize/bin/python -m pytest --capture=sys $(SANITIZED)
 
 reproduce: $(VENV)/.installed
 	$(BIN)/labelsense reproduce

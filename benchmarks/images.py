@@ -28,7 +28,7 @@ from labelsense import (
     RidgeLearner,
     TopK,
 )
-from labelsense.data import SURFHistogramTransformer
+from labelsense.features import SURFHistogramTransformer
 from labelsense.metrics import precision_at_k
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"

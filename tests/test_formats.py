@@ -78,7 +78,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("formats")
 
 
-def write(folder, text, name="data.txt"):
+def write(folder, text, name="data"):
     path = folder / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from labelsense.data import SURFHistogramTransformer, read_esp_folder, read_image_folder
+from labelsense.data import read_esp_folder, read_image_folder
+from labelsense.features import SURFHistogramTransformer
 
 PICTURE = Image.fromarray(np.random.default_rng(0).integers(256, size=(40, 30), dtype=np.uint8))
 

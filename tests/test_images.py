@@ -22,9 +22,9 @@ from sklearn.utils.estimator_checks import (
 )
 
 from labelsense import CompressedLabelClassifier, HadamardCompressor
-from labelsense.data import SURFHistogramTransformer
-from labelsense.data._pictures import STEPS, describe, read_grey
-from labelsense.data.images import nearest
+from labelsense.features import SURFHistogramTransformer
+from labelsense.features._pictures import STEPS, describe, read_grey
+from labelsense.features.images import nearest
 from labelsense.metrics import precision_at_k
 
 SHAPES = ("circle", "square", "cross", "stripes")

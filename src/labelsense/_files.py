@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import glob
+import logging
 import os
 import secrets
 import shutil
@@ -14,6 +15,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+logger = logging.getLogger("labelsense")
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 ABANDONED = 24 * 3600  # seconds after which a temporary file belongs to a process that was killed
@@ -137,3 +140,28 @@ def _naming(path: Path, temporary: Path | None) -> Iterator[None]:
         if error.errno is not None and (ours or (error.filename is None and error.errno in FULL)):
             raise _named(error.errno, path) from error
         raise
+
+
+@contextmanager
+def locking(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Keep others that lock the same file waiting while it is read, changed and replaced.
+
+    The lock is on the file itself and ends with the process. A file that was replaced while we waited for it is no
+    longer the one that others lock: then the new one is locked.
+    """
+    import fcntl  # which not every system has
+
+    while True:
+        with open(path, "rb") as file:
+            for _ in range(20):  # a second
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    time.sleep(0.05)
+            else:
+                logger.warning("%s is being changed by another process: waiting for it", os.fspath(path))
+                fcntl.flock(file, fcntl.LOCK_EX)
+            if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+                yield
+                return

@@ -13,10 +13,7 @@ EXPECTED, PERFECT, CHOSEN = "#0072B2", "#E69F00", "#000000"
 
 def draw(advice: Advice, target: Any) -> Any:
     """Draw on axes, or into the file of that name; return the axes."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError('Plots need matplotlib. Add it with: pip install "labelsense[plots]"') from error
+    Figure = load_matplotlib()
     given = hasattr(target, "get_xlabel")  # axes, not a file name
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = target if given else figure.add_subplot()
@@ -41,3 +38,12 @@ def draw(advice: Advice, target: Any) -> Any:
     if not given:
         figure.savefig(target, dpi=150)
     return axes
+
+
+def load_matplotlib() -> Any:
+    """Return matplotlib's Figure, or say what to install: call it before work that ends in a picture."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError('Plots need matplotlib. Add it with: pip install "labelsense[plots]"') from error
+    return Figure

@@ -8,8 +8,20 @@ from typing import Annotated, Any
 import typer
 
 from labelsense.advisor import advise as give_advice
-from labelsense.cli.console import Data, Format, Json, console, labels_of, print_json, read_rows, working
-from labelsense.cli.train import choose_features
+from labelsense.advisor.figure import load_matplotlib
+from labelsense.cli.console import (
+    Data,
+    Format,
+    Json,
+    TextFields,
+    check_output,
+    console,
+    names_of,
+    print_json,
+    working,
+)
+from labelsense.data import read_examples
+from labelsense.data.adapt import choose_features, labels_of
 from labelsense.features import make_features
 
 
@@ -23,14 +35,17 @@ def advise(
         bool, typer.Option("--related", help="Neighbouring rows belong together; new rows will come from elsewhere.")
     ] = False,
     format: Format = None,
+    text_fields: TextFields = None,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     json: Json = False,
 ) -> None:
     """Tell before training how many measurements to take, which decoder, what to expect and what it costs."""
+    if plot is not None:
+        load_matplotlib()
+        check_output(plot, data)
     with working(f"reading {data}"):
-        examples = read_rows(data, format)
-    labels = labels_of(examples, data)
-    word = choose_features("auto", examples, updatable=False)
+        examples = read_examples(data, format, names_of(text_fields))
+    labels, word = labels_of(examples), choose_features(examples)
     with working("trying on a sample"):
         X: Any = examples.X if word == "none" else make_features(word).fit_transform(examples.X)
         held_out = "runs" if related else "rows"

@@ -1,38 +1,65 @@
-"""What the commands share: how they print, and how they read what they are given."""
+"""What the commands share: their arguments, how they print, and what they check of files before any work."""
 
 from __future__ import annotations
 
+import io
 import json
 import logging
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
-import scipy.sparse as sp
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from labelsense._blocks import row_blocks
+from labelsense._files import check_writable
 from labelsense._progress import REPORT, logger, showing
-from labelsense.data import FORMATS, Examples, read_examples, read_image_folder, stream_examples
-from labelsense.labels import Vocabulary
+from labelsense.cli.options import in_options
+from labelsense.data import FORMATS
+from labelsense.data.formats.source import logger as guesses
 
-console = Console(highlight=False)
-errors = Console(stderr=True, highlight=False)
 
-IMAGES = {".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp"}
-TAGS = "tags.tsv"
+class _Screen(Console):
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError  # which commands end on; rich would leave with an error
+
+
+console = _Screen(highlight=False)
+errors = _Screen(stderr=True, highlight=False)
+
+UNBOUNDED = 100_000  # columns of a pipe
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Format = Annotated[
-    str | None, typer.Option(help=f"Format of the data, if the content does not tell: {', '.join(FORMATS)}.")
+    str | None, typer.Option(help=f"Format of the data, where the name does not tell: {', '.join(FORMATS)}.")
 ]
-Data = Annotated[Path, typer.Argument(help="A data file, - for standard input, or a folder of images.")]
+TextFields = Annotated[
+    str | None,
+    typer.Option(
+        help="Fields that make the text, with commas between them: title,text,metadata.abstract. The model does not "
+        "remember them: name the same ones each time."
+    ),
+]
+Data = Annotated[Path, typer.Argument(help="A data file, a folder of texts or images, or - for standard input.")]
 Model = Annotated[Path, typer.Argument(help="A model file written by train.")]
+
+SCHEMA = (
+    "Data: the end of a file's name tells its format (.jsonl, .tsv, .csv, .parquet, .txt; .xc, .svm, .arff; then .gz, "
+    ".bz2 or .xz), or else its content does. Fields of jsonl, tsv, csv and parquet: text, or else title, body and "
+    "description; labels, or else tags, subjects or subject_uris; document_id, or else id. In tables, labels have | "
+    "between them, subject_uris blanks. A TSV without header has a text, a tab and labels per line. A folder has .txt "
+    "files with .tsv or .key files of labels, or images with tags.tsv, or X.npz and Y.npz. Lines have at most 64 MB."
+)
+
+
+def names_of(fields: str | None) -> list[str] | None:
+    """Return the names of --text-fields."""
+    return None if fields is None else [name for name in (part.strip() for part in fields.split(",")) if name]
 
 
 class _Bar(logging.Handler):
@@ -47,7 +74,7 @@ class _Bar(logging.Handler):
         if record.msg == REPORT and isinstance(record.args, tuple):
             step, percent = record.args
             self.progress.update(self.task, description=str(step), total=100, completed=float(str(percent)))
-        else:
+        elif not is_note(record):
             self.progress.update(self.task, description=record.getMessage(), total=None)
 
 
@@ -70,6 +97,36 @@ def working(what: str) -> Iterator[None]:
             logger.setLevel(level)
 
 
+def is_note(record: logging.LogRecord) -> bool:
+    """Tell whether a message is for the user to keep: what was guessed of a file, and warnings."""
+    return record.name == guesses.name or record.levelno >= logging.WARNING
+
+
+class _Notes(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        if is_note(record):
+            print_note(record.getMessage())
+
+
+@contextmanager
+def noting() -> Iterator[None]:
+    """Print on standard error what the library guesses of files, and what it warns of."""
+    notes, level = _Notes(), guesses.level
+    logger.addHandler(notes)
+    guesses.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(notes)
+        guesses.setLevel(level)
+
+
+def print_note(message: str, style: str | None = None) -> None:
+    """Print one line on standard error, in the words of the command line."""
+    line = f"labelsense: {in_options(' '.join(message.split()))}"
+    errors.print(line, style=style, markup=False, soft_wrap=True)
+
+
 def print_json(value: Any) -> None:
     """Print one line of JSON."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
@@ -82,7 +139,21 @@ def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
     table.add_column(overflow="fold")
     for name, value in pairs:
         table.add_row(name, value)
-    console.print(table)
+    print_table(table)
+
+
+def print_table(table: Table) -> None:
+    """Print a table as wide as the screen, or as COLUMNS says; into a pipe as wide as it is, without blanks at ends."""
+    for column in table.columns:
+        if column.overflow == "ellipsis" and not column.no_wrap:
+            column.overflow = "fold"
+    if console.is_terminal:
+        return console.print(table, markup=False)
+    bound = os.environ.get("COLUMNS", "")
+    plain = Console(file=io.StringIO(), highlight=False, width=int(bound) if bound.isdigit() else UNBOUNDED)
+    with plain.capture() as capture:
+        plain.print(table, markup=False)
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in capture.get().splitlines()))
 
 
 def percent(figures: dict[str, float], names: Iterable[str]) -> str:
@@ -90,58 +161,13 @@ def percent(figures: dict[str, float], names: Iterable[str]) -> str:
     return "  ".join(f"{name} {100 * figures[name]:.1f}" for name in names)
 
 
-def read_rows(path: Path, format: str | None) -> Examples:
-    """Return a data file, or a folder of images with their tags."""
-    return next(_image_rows(path, None)) if _holds_images(path) else read_examples(path, format)
+def check_output(path: Path, *read: Path | None, folder: bool = False) -> None:
+    """Refuse, before any work, a file that cannot be written, or whose writing would destroy what is read.
 
-
-def stream_rows(path: Path, format: str | None, rows: int | None = None) -> Iterator[Examples]:
-    """Yield the batches of a data file, of a folder of images, or of one image."""
-    return _image_rows(path, rows) if _holds_images(path) else stream_examples(path, format, rows)
-
-
-class ImageFiles(Examples):
-    """Examples whose X holds the names of image files."""
-
-
-def _holds_images(path: Path) -> bool:
-    if path.is_dir():
-        return not (path / "X.npz").exists() and any(file.suffix.lower() in IMAGES for file in path.iterdir())
-    return path.suffix.lower() in IMAGES
-
-
-def _image_rows(path: Path, rows: int | None) -> Iterator[Examples]:
-    if path.is_dir():
-        tagged = (path / TAGS).is_file()
-        paths, tags = read_image_folder(path, TAGS if tagged else None)
-    else:
-        paths, tags, tagged = [path], [[]], False
-    for block in row_blocks(len(paths), rows or len(paths)):
-        yield ImageFiles([str(name) for name in paths[block]], tags[block] if tagged else None)
-
-
-def labels_of(examples: Examples, path: Path) -> Any:
-    """Return the labels as training wants them: names where there are names, else the indicator matrix."""
-    if examples.Y is None:
-        raise ValueError(f"{path} has no labels to learn from or to compare with.")
-    if isinstance(examples.Y, list) or examples.labels is None:
-        return examples.Y
-    return Vocabulary(examples.labels, len(examples.labels)).lists(examples.Y)
-
-
-def features_for(model: Any, examples: Examples) -> Any:
-    """Return X as the model takes it: rows of a format that does not state its width get the columns they lack."""
-    X = examples.X
-    expected = getattr(model if model.features_ is None else model.features_, "n_features_in_", 0)
-    if not isinstance(X, list) and X.shape[1] < expected:
-        X = sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], expected))
-    return X
-
-
-def truth_for(model: Any, examples: Examples, path: Path) -> Any:
-    """Return the labels as the model was given them in training."""
-    Y = labels_of(examples, path)
-    d = model.vocabulary_.n_labels
-    if not isinstance(Y, list) and model.vocabulary_.names is None and Y.shape[1] < d:
-        Y = sp.csr_array((Y.data, Y.indices, Y.indptr), shape=(Y.shape[0], d))
-    return Y
+    With ``folder`` it may be a folder that is there.
+    """
+    for other in read:
+        if other is not None and other.exists() and path.exists() and path.samefile(other):
+            raise ValueError(f"{path} is read, and writing to it would destroy it. Name another file for the output.")
+    if not (folder and path.is_dir()):
+        check_writable(path)

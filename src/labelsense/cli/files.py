@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +11,19 @@ import typer
 from rich.table import Table
 
 from labelsense._storage import REGISTRY
-from labelsense.cli.console import Data, Format, Json, Model, console, print_json, print_pairs, working
+from labelsense.cli.console import (
+    Data,
+    Format,
+    Json,
+    Model,
+    TextFields,
+    check_output,
+    names_of,
+    print_json,
+    print_pairs,
+    print_table,
+    working,
+)
 from labelsense.data import load_dataset, stream_examples, write_examples
 from labelsense.data.datasets import find_dataset, registry
 from labelsense.model_file import array_sizes, read_header
@@ -36,23 +49,25 @@ def inspect(model: Model, json: Json = False) -> None:
     table = Table("array", "kind", "shape", "MB", box=None, pad_edge=False)
     for name, (kind, shape, size) in sorted(arrays.items(), key=lambda item: -item[1][2]):
         table.add_row(name, kind, " x ".join(f"{n:,}" for n in shape), f"{size / 1e6:.2f}")
-    console.print()
-    console.print(table)
+    sys.stdout.write("\n")
+    print_table(table)
 
 
 def convert(
     source: Data,
     target: Annotated[Path, typer.Argument(help="Where to write; the end of the name tells the format.")],
     format: Format = None,
+    text_fields: TextFields = None,
     to: Annotated[str | None, typer.Option(help="Format to write, whatever the name is.")] = None,
     json: Json = False,
 ) -> None:
-    """Turn a data file into another format, in memory that does not grow with the file."""
+    """Turn a data file into another format, in memory that does not grow with the file. Ids of documents are kept."""
+    check_output(target, source, folder=True)
     rows = 0
 
     def batches() -> Any:
         nonlocal rows
-        for batch in stream_examples(source, format):
+        for batch in stream_examples(source, format, text_fields=names_of(text_fields)):
             rows += len(batch)
             yield batch
 
@@ -95,8 +110,8 @@ def datasets(
         numbers = [f"{n:,}" for n in (sum(entry["rows"]), entry["features"], entry["labels"])]
         table.add_row(name, *numbers, f"{entry['bytes'] / 1e6:.1f}", _where(name).partition(":")[0])
     table.columns[0].no_wrap, table.columns[0].min_width = True, max(map(len, known))
-    console.print(table)
-    console.print("\n`labelsense datasets NAME` tells more of one, and fetches it.")
+    print_table(table)
+    sys.stdout.write("\n`labelsense datasets NAME` tells more of one, and fetches it.\n")
 
 
 def _where(name: str) -> str:
@@ -121,6 +136,8 @@ def _brief(value: Any) -> str:
     if not isinstance(value, dict):
         return str(value)
     settings = value.get("settings", {})
+    if value["is"] == "Pipeline":
+        return ", then ".join(step["items"][1]["is"] for step in settings["steps"])
     usual = _defaults(value["is"])
     inside = ", ".join(f"{key}={_brief(item)}" for key, item in settings.items() if item != usual.get(key))
     return f"{value['is']}({inside})" if "settings" in value else value["is"]

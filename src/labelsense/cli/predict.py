@@ -18,15 +18,16 @@ from labelsense.cli.console import (
     Format,
     Json,
     Model,
+    TextFields,
+    check_output,
     console,
-    features_for,
+    names_of,
     print_json,
-    read_rows,
-    stream_rows,
-    truth_for,
+    print_table,
     working,
 )
-from labelsense.data import Examples
+from labelsense.data import Examples, read_examples, stream_examples
+from labelsense.data.adapt import features_for, labels_for
 
 ROWS = 8192  # predicted between two writes
 
@@ -38,21 +39,26 @@ def predict(
     threshold: Annotated[float | None, typer.Option(help="Leave out labels with a lower score.")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write JSON lines to this file.")] = None,
     format: Format = None,
+    text_fields: TextFields = None,
     json: Json = False,
 ) -> None:
-    """Predict the labels of texts or features: one JSON object a row, or a table on a terminal.
+    """Predict the labels of texts, features or images: one JSON object a row, or a table on a terminal.
+
+    An object has "labels", "scores", and "document_id" where the data have one.
 
     echo "a game of chess" | labelsense predict model
     """
+    if output is not None:
+        check_output(output, model, data)
     loaded = load_model(model, mmap=True)
-    answers = _answers(loaded, data, format, k, threshold)
+    answers = _answers(loaded, stream_examples(data, format, ROWS, names_of(text_fields)), k, threshold)
     if output is not None:
         with replacing(output) as temporary, open(temporary, "w", encoding="utf-8") as file:
             _write(answers, file)
     elif json or not console.is_terminal:
         _write(answers, sys.stdout)
     else:
-        _print_table(answers)
+        _print(answers)
 
 
 def evaluate(
@@ -60,27 +66,29 @@ def evaluate(
     data: Data,
     k: Annotated[list[int] | None, typer.Option("-k", min=1, help="Cut-offs; by default 1, 3 and 5.")] = None,
     format: Format = None,
+    text_fields: TextFields = None,
     json: Json = False,
 ) -> None:
     """Compare a model's predictions with the labels of a file: precision, recall and nDCG at k."""
     loaded = load_model(model)
     ks = sorted(set(k or (1, 3, 5)))
     with working(f"reading {data}"):
-        examples = read_rows(data, format)
-    if not len(examples):
-        raise ValueError(f"{data} has no rows.")
+        examples = read_examples(data, format, names_of(text_fields))
     with working("evaluating"):
-        figures = loaded.evaluate(features_for(loaded, examples), truth_for(loaded, examples, data), ks)
+        figures = loaded.evaluate(features_for(loaded, examples), labels_for(loaded, examples), ks)
     if json:
         return print_json({"rows": len(examples), **figures})
     table = Table(f"{len(examples):,} rows, percent", *(f"@{i}" for i in ks), box=None, pad_edge=False)
     for name, word in (("P", "precision"), ("recall", "recall"), ("nDCG", "nDCG")):
         table.add_row(word, *(f"{100 * figures[f'{name}@{i}']:.1f}" for i in ks))
-    console.print(table)
+    print_table(table)
 
 
-def _answers(model: Any, data: Path, format: str | None, k: int, threshold: float | None) -> Iterator[dict[str, Any]]:
-    for batch in stream_rows(data, format, ROWS):
+def _answers(
+    model: Any, batches: Iterator[Examples], k: int, threshold: float | None
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield what a person would know a row by, and what is predicted for it."""
+    for batch in batches:
         if not len(batch):
             continue
         top = model.predict_topk(features_for(model, batch), k)
@@ -90,30 +98,34 @@ def _answers(model: Any, data: Path, format: str | None, k: int, threshold: floa
                 for label, score in zip(labels, scores, strict=True)
                 if label is not None and label != -1 and (threshold is None or score >= threshold)
             ]
-            yield {"row": _row(batch, i), "labels": [label for label, _ in kept], "scores": [s for _, s in kept]}
+            name = None if batch.ids is None else batch.ids[i]
+            answer = {} if name is None else {"document_id": name}
+            yield (
+                name or _beginning(batch, i),
+                answer | {"labels": [label for label, _ in kept], "scores": [s for _, s in kept]},
+            )
 
 
-def _row(batch: Examples, i: int) -> str:
-    """Return what a person would know the row by: how its text begins, or its largest features."""
+def _beginning(batch: Examples, i: int) -> str:
+    """Return how a text begins, or the first features of a row."""
     if isinstance(batch.X, list):
-        return batch.X[i]
+        return " ".join(batch.X[i][:200].split())
     start, stop = batch.X.indptr[i], batch.X.indptr[i + 1]
     names = batch.features
     return ", ".join(names[j] if names else str(j) for j in batch.X.indices[start:stop][:8])
 
 
-def _write(answers: Iterator[dict[str, Any]], file: IO[str]) -> None:
-    for answer in answers:
-        del answer["row"]
+def _write(answers: Iterator[tuple[str, dict[str, Any]]], file: IO[str]) -> None:
+    for _, answer in answers:
         file.write(json_lines.dumps(answer, ensure_ascii=False) + "\n")
     file.flush()
 
 
-def _print_table(answers: Iterator[dict[str, Any]]) -> None:
+def _print(answers: Iterator[tuple[str, dict[str, Any]]]) -> None:
     table = Table(box=None, pad_edge=False)
     table.add_column("row", max_width=40, no_wrap=True, overflow="ellipsis")
     table.add_column("labels", overflow="fold")
-    for answer in answers:
+    for row, answer in answers:
         pairs = zip(answer["labels"], answer["scores"], strict=True)
-        table.add_row(" ".join(answer["row"].split()), ", ".join(f"{label} {score:.2f}" for label, score in pairs))
-    console.print(table, markup=False)
+        table.add_row(row, ", ".join(f"{label} {score:.2f}" for label, score in pairs))
+    print_table(table)

@@ -1,25 +1,24 @@
 """Data to learn from."""
 
-from labelsense.data.datasets import Dataset, load_dataset, load_debtags
+from labelsense.data.dataset import Dataset
+from labelsense.data.datasets import load_dataset, load_debtags
 from labelsense.data.formats import (
     FORMATS,
     Examples,
-    FormatError,
     detect_format,
     read_examples,
     stream_examples,
     write_examples,
 )
 from labelsense.data.image_folders import read_esp_folder, read_image_folder
-from labelsense.data.images import SURFHistogramTransformer
 from labelsense.data.synthetic import make_tagged_documents
+from labelsense.errors import FormatError
 
 __all__ = [
     "FORMATS",
     "Dataset",
     "Examples",
     "FormatError",
-    "SURFHistogramTransformer",
     "detect_format",
     "load_dataset",
     "load_debtags",

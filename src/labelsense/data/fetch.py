@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from labelsense.data.datasets import PARTS, Dataset
+from labelsense.data.dataset import PARTS, Dataset
 from labelsense.data.formats import read_examples
 
 CHUNK = 2**16

@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from labelsense.data._pictures import check_picture, import_extra
+from labelsense.errors import FormatError
+from labelsense.features._pictures import check_picture, import_extra
 
 LAYOUT = "Each line is a file name, a TAB, and tags with TABs between them."
 
@@ -45,7 +46,7 @@ def read_image_folder(
     else:
         listed = _read_tags(folder / tags)
     if not listed:
-        raise ValueError(f"There are no images in {folder if tags is None else folder / tags}.")
+        raise FormatError(f"There are no images in {folder if tags is None else folder / tags}.")
     paths = [folder / name for name in listed]
     for path in paths:
         check_picture(path)
@@ -75,7 +76,7 @@ def read_esp_folder(folder: str | os.PathLike[str]) -> tuple[list[Path], list[li
     paths = sorted((folder / "images").glob("*.jpg"))
     described = {path.name.removesuffix(".desc") for path in (folder / "LabelDesc").glob("*.desc")}
     if not paths or described.isdisjoint(path.name for path in paths):
-        raise ValueError(
+        raise FormatError(
             f"{folder} is not laid out like the ESP game's data: images/*.jpg and LabelDesc/*.jpg.desc. Found "
             f"{len(paths)} images and {len(described)} files of labels. Name the folder ESP-ImageSet of the archive."
         )
@@ -92,15 +93,19 @@ def _read_tags(path: Path) -> dict[str, list[str]]:
     if not path.is_file():
         raise FileNotFoundError(f"There is no file of tags {path}. {LAYOUT} For images without tags pass tags=None.")
     listed: dict[str, list[str]] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), start=1):
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{path}: expected UTF-8 ({error}).") from None
+    for number, line in enumerate(lines, start=1):
         name, *words = (word.strip() for word in line.split("\t"))
         tags = _distinct(words)
         if not name and not tags:
             continue
         if not name or not tags:
-            raise ValueError(f"{path}, line {number}: no {'tags' if name else 'file name'}. {LAYOUT} Got {line!r}.")
+            raise FormatError(f"{path}, line {number}: no {'tags' if name else 'file name'}. {LAYOUT} Got {line!r}.")
         if name in listed:
-            raise ValueError(f"{path}, line {number}: {name} was listed before. Write all its tags in one line.")
+            raise FormatError(f"{path}, line {number}: {name} was listed before. Write all its tags in one line.")
         listed[name] = tags
     return listed
 

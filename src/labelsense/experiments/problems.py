@@ -12,8 +12,9 @@ import scipy.sparse as sp
 from labelsense._files import replacing
 from labelsense._typing import CSR, FloatArray
 from labelsense.compress import Operator
-from labelsense.data import SURFHistogramTransformer, load_dataset, read_esp_folder
+from labelsense.data import load_dataset, read_esp_folder
 from labelsense.experiments.settings import MAX_LABELS, SPLIT_SEED, Problem
+from labelsense.features import SURFHistogramTransformer
 from labelsense.labels import Vocabulary
 from labelsense.regress import RidgeLearner
 

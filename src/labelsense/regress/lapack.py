@@ -17,6 +17,7 @@ from labelsense._progress import report
 
 BLOCK = 1024
 RIGHT_HAND_SIDES = 512  # solved for at a time
+UPDATE_BYTES = 2**26  # of the rows in one call of syrk: OpenBLAS 0.3.30 crashes on 2 threads from about twice that on
 
 
 class NotPositiveDefiniteError(ArithmeticError):
@@ -27,8 +28,9 @@ def cholesky(A: Any) -> None:
     """Overwrite the lower triangle of a symmetric positive definite A by L, with A = L L'. The rest is not touched."""
     n = len(A)
     call = _routines(A)
-    for j in range(0, n, BLOCK):
-        size = min(BLOCK, n - j)
+    block = min(BLOCK, max(1, UPDATE_BYTES // (n * A.itemsize)))
+    for j in range(0, n, block):
+        size = min(block, n - j)
         rest = n - j - size
         report("Cholesky factor", 1 - ((n - j) / n) ** 3)
         call("potrf", "U", size, A[j:, j:], n)

@@ -1,33 +1,43 @@
 """Reading and writing data files, whatever their format.
 
-======== ==============================================================================================
-xc       Extreme Classification repository: ``n p d``, then ``3,17 5:0.2 9:1`` per row, numbered from 0
-libsvm   the same without the first line; features numbered from 1
-arff     Mulan and MEKA, with the XML file of the label names
-npz      a folder with X.npz and Y.npz of scipy, features.txt and labels.txt
-jsonl    ``{"text": "a red fox", "labels": ["fox", "red"]}`` per line
-tsv, csv a header with ``text`` and ``labels``; labels separated by ``|``
-txt      one text per line, no labels
-parquet  columns ``text`` and ``labels``; needs pyarrow
-======== ==============================================================================================
+======= ============================================================================================================
+xc      Extreme Classification repository: ``n p d``, then ``3,17 5:0.2 9:1`` per row, numbered from 0; .xc, .txt
+libsvm  the same without the first line; features numbered from 1; .libsvm, .svm, .svmlight, .txt
+arff    Mulan and MEKA, with the XML file of the label names; .arff
+npz     a folder with X.npz and Y.npz of scipy, features.txt and labels.txt
+jsonl   ``{"text": "a red fox", "labels": ["fox", "red"]}`` per line; .jsonl, .ndjson
+tsv     a header with ``text`` and ``labels``, which are separated by ``|``; or ``text<TAB><uri> <uri>``; .tsv
+csv     the same with commas, always with a header; .csv
+txt     one text per line, no labels; .txt
+parquet columns ``text`` and ``labels``; needs pyarrow; .parquet
+folder  a folder of .txt files, each with its labels in a .tsv or .key file beside it
+images  a folder of images with tags.tsv, or one image
+======= ============================================================================================================
 
-The classes of ``FORMATS`` say exactly what each takes.
+The end of a file's name tells its format, and behind it may be .gz, .bz2 or .xz. The content decides where the name
+does not tell (no known end, a folder, standard input) and among the three formats of .txt; that is logged. The classes
+of ``FORMATS`` say exactly what each takes, and :mod:`labelsense.data.formats.fields` which fields of jsonl, tsv, csv
+and parquet are read. A line, or a row of a table, has at most 64 MB. What is damaged is refused: ``FormatError``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from labelsense._validation import check_choice, check_count
 from labelsense.data.formats.arff import ARFF
 from labelsense.data.formats.base import COLUMN_LIMIT, Examples, Format
+from labelsense.data.formats.folders import Images, TextFolder
 from labelsense.data.formats.npz import NPZ
 from labelsense.data.formats.parquet import Parquet
 from labelsense.data.formats.rows import XC, LibSVM
-from labelsense.data.formats.source import FormatError, Source, strip_compression
-from labelsense.data.formats.texts import JSONLines, Lines, Table
+from labelsense.data.formats.source import Source, logger, strip_compression
+from labelsense.data.formats.tables import Table
+from labelsense.data.formats.texts import JSONLines, Lines
+from labelsense.errors import FormatError
 
 __all__ = [
     "FORMATS",
@@ -50,20 +60,25 @@ _ALL: list[Format] = [
     Table("tsv", "\t"),
     Table("csv", ","),
     NPZ(),
+    Images(),
+    TextFolder(),
     Lines(),
 ]
 FORMATS: dict[str, Format] = {format.name: format for format in _ALL}
 
 
-def read_examples(path: Any, format: str | None = None) -> Examples:
+def read_examples(path: Any, format: str | None = None, text_fields: Sequence[str] | None = None) -> Examples:
     r"""Read a data file into memory.
 
     Parameters
     ----------
     path : str or Path
-        A file, compressed by gzip, bzip2 or xz or not at all; a folder of npz files; or "-" for standard input.
+        A file, compressed by gzip, bzip2 or xz or not at all; a folder; or "-" for standard input.
     format : str, optional
-        A key of ``FORMATS``. By default the content tells, see :func:`detect_format`.
+        A key of ``FORMATS``. By default the name tells, or else the content, see :func:`detect_format`.
+    text_fields : sequence of str, optional
+        The fields of jsonl, tsv, csv or parquet that make the text, joined with a blank: ``["title", "text",
+        "metadata.abstract"]``. By default "text", or else "title", "body" and "description".
 
     Returns
     -------
@@ -73,7 +88,7 @@ def read_examples(path: Any, format: str | None = None) -> Examples:
     Raises
     ------
     FormatError
-        If the file is not what the format wants, with the line.
+        If the file is not what the format wants, with the line; or if a line has more than 64 MB.
 
     Examples
     --------
@@ -91,10 +106,12 @@ def read_examples(path: Any, format: str | None = None) -> Examples:
     [1, 3]
     """
     with Source(path) as source:
-        return _format_of(source, format).read(source)
+        return replace(_format_of(source, format, text_fields).read(source), name=source.name)
 
 
-def stream_examples(path: Any, format: str | None = None, rows: int | None = None) -> Iterator[Examples]:
+def stream_examples(
+    path: Any, format: str | None = None, rows: int | None = None, text_fields: Sequence[str] | None = None
+) -> Iterator[Examples]:
     r"""Read a data file batch by batch, in memory that does not grow with the file.
 
     All batches have the same numbers of columns. There is at least one batch, which may have no rows.
@@ -107,6 +124,8 @@ def stream_examples(path: Any, format: str | None = None, rows: int | None = Non
         As for :func:`read_examples`.
     rows : int, optional
         The most rows of a batch. By default a batch has at most about 32 MB of text.
+    text_fields : sequence of str, optional
+        As for :func:`read_examples`.
 
     Yields
     ------
@@ -126,7 +145,8 @@ def stream_examples(path: Any, format: str | None = None, rows: int | None = Non
     """
     limit = COLUMN_LIMIT if rows is None else check_count(rows, "rows")
     with Source(path) as source:
-        yield from _format_of(source, format).stream(source, limit)
+        for batch in _format_of(source, format, text_fields).stream(source, limit):
+            yield replace(batch, name=source.name)
 
 
 def write_examples(path: Any, examples: Examples | Iterable[Examples], format: str | None = None) -> None:
@@ -164,11 +184,16 @@ def write_examples(path: Any, examples: Examples | Iterable[Examples], format: s
     first = next(batches, None)
     if first is None:
         raise ValueError("There is nothing to write: examples is empty. Pass at least one batch, if only without rows.")
+    if first.images:
+        raise ValueError("examples must hold texts or features to be written. Got the names of images.")
     kind.write(path, _chain(first, batches))
 
 
 def detect_format(path: Any) -> str:
-    r"""Return the name of a file's format. The content decides, not the name; text of no other format is "txt".
+    r"""Return the name of a file's format.
+
+    The end of the name decides. Where it is not known, in a folder, for standard input and among the three formats of
+    .txt, the content does; text of no other format is "txt". What was told by the content is logged.
 
     Examples
     --------
@@ -176,7 +201,7 @@ def detect_format(path: Any) -> str:
     >>> from tempfile import TemporaryDirectory
     >>> from labelsense.data import detect_format
     >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "data.txt"
+    ...     path = Path(folder) / "data"
     ...     _ = path.write_text("3,17 5:0.2 9:1\n")
     ...     detect_format(path)
     'libsvm'
@@ -185,27 +210,60 @@ def detect_format(path: Any) -> str:
         return _format_of(source, None).name
 
 
-def _format_of(source: Source, format: str | None) -> Format:
-    if format is not None:
-        return check_choice(format, "format", FORMATS)
+def _format_of(source: Source, format: str | None, text_fields: Sequence[str] | None = None) -> Format:
+    if isinstance(text_fields, str) or (text_fields is not None and not text_fields):
+        raise ValueError(f"text_fields must be a list of names of fields, at least one. Got {text_fields!r}.")
+    kind = _detect(source) if format is None else check_choice(format, "format", FORMATS)
+    return kind if text_fields is None else kind.with_text_fields(text_fields)
+
+
+def _detect(source: Source) -> Format:
     if source.is_folder:
-        return FORMATS["npz"]
+        return _detect_folder(source)
+    named = _formats_of_name(source.path.name) if source.path is not None else []
     if not source.head:
         raise FormatError(f"{source.name}: the file is empty.")
-    for candidate in FORMATS.values():
+    if len(named) == 1:
+        return named[0]
+    for candidate in named or _ALL:
         if candidate.sniff(source.head):
+            if candidate not in named[-1:]:
+                _log_guess(source, candidate)
             return candidate
     raise FormatError(f"{source.name}: the format is unknown. Pass format= one of {', '.join(FORMATS)}.")
 
 
-def _format_of_name(path: Path) -> Format:
-    name = strip_compression(path.name)
-    if "." not in name:
+def _detect_folder(source: Source) -> Format:
+    assert source.path is not None
+    ends = {path.suffix.lower() for path in source.path.iterdir()}
+    if ".npz" in ends:
         return FORMATS["npz"]
-    for candidate in FORMATS.values():  # txt is the last, so that .xc.txt is xc
-        if name.endswith(candidate.suffixes):
-            return candidate
-    raise ValueError(f"The name {path.name!r} does not tell the format. Pass format= one of {', '.join(FORMATS)}.")
+    for name, suffixes in (("images", FORMATS["images"].suffixes), ("folder", (".txt",))):
+        if not ends.isdisjoint(suffixes):
+            _log_guess(source, FORMATS[name])
+            return FORMATS[name]
+    raise FormatError(f"{source.name}: expected a folder with X.npz, with images, or with files that end in .txt.")
+
+
+def _log_guess(source: Source, format: Format) -> None:
+    logger.info("%s is read as %s, going by its content; pass format= if it is not", source.name, format.name)
+
+
+def _formats_of_name(name: str) -> list[Format]:
+    """Return the formats that a file name stands for: those with the longest end that fits."""
+    name = strip_compression(name.lower())
+    lengths = {format: max((len(end) for end in format.suffixes if name.endswith(end)), default=0) for format in _ALL}
+    longest = max(lengths.values())
+    return [format for format, length in lengths.items() if length == longest > 0]
+
+
+def _format_of_name(path: Path) -> Format:
+    if "." not in strip_compression(path.name):
+        return FORMATS["npz"]
+    named = _formats_of_name(path.name)
+    if not named:
+        raise ValueError(f"The name {path.name!r} does not tell the format. Pass format= one of {', '.join(FORMATS)}.")
+    return named[-1]
 
 
 def _chain(first: Examples, others: Iterator[Examples]) -> Iterator[Examples]:

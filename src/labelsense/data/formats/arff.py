@@ -17,7 +17,8 @@ import scipy.sparse as sp
 from labelsense import _kernels
 from labelsense.data.formats.base import BATCH_BYTES, Examples, Format, with_features
 from labelsense.data.formats.rows import matrices, text
-from labelsense.data.formats.source import FormatError, Source, strip_compression, writing
+from labelsense.data.formats.source import Source, damaged, strip_compression, writing
+from labelsense.errors import FormatError
 
 ATTRIBUTE = re.compile(r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s'"{]+)\s*(.+)""", re.IGNORECASE)
 ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -84,6 +85,11 @@ class ARFF(Format):
                     raise ValueError(f"All rows of an ARFF file have the same attributes. Got {shape}, then others.")
                 rows = bytes(text(sp.csr_array(sp.hstack([X, Y])), None, 0))
                 file.write(_as_sparse_rows(rows))
+        if not labels:
+            _xml_name(path).unlink(missing_ok=True)  # of what was here before
+            if _find_xml(path) is not None:  # one shared by a training and a test part, whose labels are not here
+                with writing(_xml_name(path)) as file:
+                    _write_xml(file, [])
 
 
 def _read_header(source: Source, lines: Iterator[tuple[int, bytes]]) -> _Header:
@@ -99,7 +105,7 @@ def _read_header(source: Source, lines: Iterator[tuple[int, bytes]]) -> _Header:
             names.append(name)
             dense_only = dense_only if first == 0 else name
         elif word == "@data":
-            count = int(option[1]) if option else 0
+            count = int(option[1][:12]) if option else 0
             return _Header(names, _find_labels(source, names, count), dense_only)
         elif not word.startswith("%"):
             raise source.error(number, f"expected @attribute or @data, got {declaration[:80]!r}")
@@ -146,11 +152,9 @@ def _find_labels(source: Source, names: list[str], count: int) -> list[bool]:
             )
         first = len(names) + count if count < 0 else 0
         return [first <= j < first + abs(count) for j in range(len(names))]
-    try:
+    with damaged(xml, "an XML file with the names of the labels"):
         elements = ElementTree.parse(xml).iter()
         labels = {element.get("name", "") for element in elements if element.tag.rpartition("}")[2] == "label"}
-    except ElementTree.ParseError as error:
-        raise FormatError(f"{xml}: expected an XML file with the names of the labels ({error}).") from None
     for label in sorted(labels):
         n = names.count(label)
         if n != 1:
@@ -202,9 +206,9 @@ def _row_text(source: Source, number: int, line: bytes, header: _Header) -> byte
                 number, f"expected no sparse row, since {header.dense_only!r} does not have 0 as first value"
             )
         return b" " + b" ".join(b":".join(pair.split()) for pair in line[1:-1].split(b",")) + b"\n"
+    if line.count(b",") + 1 != len(header.names):
+        raise source.error(number, f"expected {len(header.names)} values, got {line.count(b',') + 1}")
     values = [value.strip() for value in line.split(b",")]
-    if len(values) != len(header.names):
-        raise source.error(number, f"expected {len(header.names)} values, got {len(values)}")
     for value in values:
         if not value or b" " in value or b"\t" in value:
             raise source.error(number, f"expected a number, got {value.decode(errors='replace')!r}")

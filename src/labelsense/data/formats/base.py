@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,29 +21,44 @@ COLUMN_LIMIT = 2**31 - 1  # the widest matrix that has 32-bit column numbers
 
 @dataclass(frozen=True)
 class Examples:
-    """Rows of a file: features or texts, with their labels.
+    """Rows of a file: features, texts or images, with their labels.
 
     Attributes
     ----------
     X : CSR (n, p) of float32, or list of str
-        Features, or one text per row.
+        Features, or one text per row, or the name of one image file per row.
     Y : CSR (n, d) of float32, list of lists of str, or None
         1 where a row has the label with that column number, or the names of each row's labels. None if the file has
         no labels at all.
     features, labels : list of str or None
         The names of the columns of X and of Y, where the file has them.
+    ids : list of str or None
+        The names of the rows, where the file has them; None for a row without.
+    images : bool
+        Whether X names image files: then it does not hold texts.
+    name : str
+        What errors call these rows: the file that they are from.
 
     Examples
     --------
     >>> from labelsense.data import Examples
-    >>> len(Examples(["a red fox", "two hens"], [["fox"], ["hen", "egg"]]))
-    2
+    >>> examples = Examples(["a red fox", "two hens"], [["fox"], ["hen", "egg"]])
+    >>> len(examples), examples.kind
+    (2, 'texts')
     """
 
     X: CSR | list[str]
     Y: CSR | list[list[str]] | None
     features: list[str] | None = None
     labels: list[str] | None = None
+    ids: list[str | None] | None = None
+    images: bool = False
+    name: str = "examples"
+
+    @property
+    def kind(self) -> str:
+        """What X holds: "texts", "features" or "images"."""
+        return "images" if self.images else "texts" if isinstance(self.X, list) else "features"
 
     def __len__(self) -> int:
         return len(self.X) if isinstance(self.X, list) else self.X.shape[0]
@@ -57,7 +72,8 @@ class Format(ABC):
     name : str
         What ``format=`` calls it.
     suffixes : tuple of str
-        The ends of file names that stand for it when a file is written.
+        The ends of file names that stand for it. Where several formats share one, the content decides among them, and
+        the last of them is written.
     """
 
     name: str
@@ -75,9 +91,22 @@ class Format(ABC):
         """Return the whole file."""
         return concatenate(list(self.stream(source, COLUMN_LIMIT)))
 
-    @abstractmethod
     def write(self, path: Path, batches: Iterator[Examples]) -> None:
         """Write batches to a file that appears only when it is complete."""
+        raise ValueError(f"{self.name} is read, not written. Write jsonl, tsv, csv or parquet.")
+
+    def with_text_fields(self, names: Sequence[str]) -> Format:
+        """Return this format, made to take the text of a row from the fields of these names."""
+        raise ValueError(
+            f"text_fields is for rows with named fields, in jsonl, tsv, csv or parquet. Got {listed(names)} for a file "
+            f"of format {self.name}."
+        )
+
+
+def listed(names: Iterable[str], word: str = "or") -> str:
+    """Return names in quotes, as a sentence lists them."""
+    *most, last = (repr(name) for name in names)
+    return f"{', '.join(most)} {word} {last}" if most else last
 
 
 def concatenate(batches: list[Examples]) -> Examples:
@@ -86,6 +115,9 @@ def concatenate(batches: list[Examples]) -> Examples:
     if len(batches) == 1:
         return last
     Y: Any = None
+    ids: Any = None
+    if any(batch.ids is not None for batch in batches):
+        ids = [id for batch in batches for id in batch.ids or [None] * len(batch)]
     if isinstance(last.X, list):
         X: Any = [text for batch in batches for text in batch.X]
         if any(batch.Y is not None for batch in batches):
@@ -94,7 +126,7 @@ def concatenate(batches: list[Examples]) -> Examples:
         X = sp.vstack([batch.X for batch in batches], format="csr")
         if last.Y is not None:
             Y = sp.vstack([batch.Y for batch in batches], format="csr")
-    return replace(last, X=X, Y=Y)
+    return replace(last, X=X, Y=Y, ids=ids)
 
 
 def with_features(batches: Iterable[Examples], name: str) -> Iterator[tuple[CSR, CSR | None, Examples]]:
@@ -118,16 +150,20 @@ def with_features(batches: Iterable[Examples], name: str) -> Iterator[tuple[CSR,
         yield X, Y, batch
 
 
-def with_texts(batches: Iterable[Examples], name: str) -> Iterator[tuple[list[str], list[list[str]] | None]]:
-    """Yield texts and label names, by number where the labels have no names; refuse features."""
+def with_texts(batches: Iterable[Examples], name: str) -> Iterator[tuple[list[str], list[list[str]] | None, Any]]:
+    """Yield texts, label names, by number where the labels have no names, and ids; refuse features."""
     for batch in batches:
         if not isinstance(batch.X, list):
             raise ValueError(f"{name} holds texts, and these examples are features. Write them as xc, libsvm or npz.")
         Y = batch.Y
         if Y is not None and not isinstance(Y, list):
             Y = check_binary(Y)
-            names = batch.labels or [str(j) for j in range(Y.shape[1])]
-            Y = [[names[j] for j in Y.indices[a:b]] for a, b in zip(Y.indptr[:-1], Y.indptr[1:], strict=True)]
+            Y = label_lists(Y, batch.labels or [str(j) for j in range(Y.shape[1])])
         if Y is not None and len(Y) != len(batch.X):
             raise ValueError(f"X and Y must have the same number of rows. Got {len(batch.X)} and {len(Y)}.")
-        yield batch.X, Y
+        yield batch.X, Y, batch.ids
+
+
+def label_lists(Y: CSR, names: list[str]) -> list[list[str]]:
+    """Return the names of each row's labels."""
+    return [[names[j] for j in Y.indices[a:b]] for a, b in zip(Y.indptr[:-1], Y.indptr[1:], strict=True)]

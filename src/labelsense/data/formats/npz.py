@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -17,10 +16,13 @@ from numpy.lib import format as npy
 from labelsense._typing import CSR
 from labelsense._validation import check_binary
 from labelsense.data.formats.base import COLUMN_LIMIT, Examples, Format, with_features
-from labelsense.data.formats.source import FormatError, Source, writing
+from labelsense.data.formats.source import Source, damaged, writing
+from labelsense.errors import FormatError
 
 ENTRIES = 2**21  # numbers of X in a batch
 NAMES = ("features", "labels")
+SMALL = 2**12  # bytes of an array that says what the others are
+SAVED = "a matrix saved by scipy.sparse.save_npz"
 
 
 class NPZ(Format):
@@ -57,7 +59,7 @@ class NPZ(Format):
                 values = _float32(X.path, X.take(rows, ENTRIES))
                 done += values.shape[0]
                 labels = None if Y is None else _binary(Y.path, Y.take(values.shape[0], 2**62))
-                yield Examples(values, labels, **names)
+                yield Examples(values, labels, names["features"], names["labels"])
                 if not n:
                     return
 
@@ -117,11 +119,18 @@ def _check_widths(folder: Path, X: _Matrix, Y: _Matrix | None, names: dict[str, 
             )
 
 
+def read_matrix(path: Path) -> CSR:
+    """Return a matrix that scipy has saved, as CSR in float32."""
+    with _Matrix(path) as matrix:
+        return _float32(path, matrix.take(max(1, matrix.shape[0]), 2**62))
+
+
 def _float32(path: Path, X: CSR) -> CSR:
-    X = X.astype(np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        X = X.astype(np.float32)
+        X.sum_duplicates()
     if not np.isfinite(X.data).all():
         raise FormatError(f"{path}: expected finite values, got NaN, infinity or what is infinite in float32.")
-    X.sum_duplicates()
     return X
 
 
@@ -141,33 +150,42 @@ class _Matrix:
         self._whole: CSR | None = None
         self._at = 0
         try:
-            self._open()
-        except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            with damaged(path, SAVED):
+                self._open()
+        except BaseException:
             self._stack.close()
-            raise FormatError(f"{path}: expected a matrix saved by scipy.sparse.save_npz ({error}).") from None
+            raise
 
     def _open(self) -> None:
-        with np.load(self.path, allow_pickle=False) as file:
-            kind, shape = file["format"].item(), file["shape"]
-            indptr = file["indptr"] if kind in (b"csr", "csr") else None
-        self.shape = tuple(int(size) for size in shape)
-        if indptr is None:
-            self._whole = sp.csr_array(sp.load_npz(self.path))
-            indptr = self._whole.indptr
-        self._indptr = indptr.astype(np.int64)
-        if self._whole is not None:
+        file = self._stack.enter_context(self.path.open("rb"))
+        archive = self._stack.enter_context(zipfile.ZipFile(file))
+        kind, (n, p) = _small_array(archive, "format").item(), _small_array(archive, "shape")
+        self.shape = int(n), int(p)
+        if kind not in (b"csr", "csr"):
+            file.seek(0)
+            self._whole = _as_csr(sp.load_npz(file))
+            self._indptr = self._whole.indptr.astype(np.int64)
             return
-        archive = self._stack.enter_context(zipfile.ZipFile(self.path))
-        self._members = {}
-        for name in ("indices", "data"):
-            member = self._stack.enter_context(archive.open(f"{name}.npy"))
-            npy.read_magic(member)
-            _, _, dtype = npy.read_array_header_1_0(member)
-            if dtype.kind not in "biuf":
-                raise ValueError(f"{name} has dtype {dtype}")
-            self._members[name] = (member, dtype)
-        if len(self._indptr) != self.shape[0] + 1 or self._indptr[0] != 0 or (np.diff(self._indptr) < 0).any():
+        self._members = {name: self._member(archive, name) for name in ("indptr", "indices", "data")}
+        counts = {name: count for name, (_, _, count) in self._members.items()}
+        self._indptr = self._numbers("indptr", counts["indptr"]).astype(np.int64)
+        steps = np.diff(self._indptr)
+        if len(steps) != self.shape[0] or self._indptr[0] != 0 or steps.min(initial=0) < 0:
             raise ValueError("indptr does not fit")
+        if not counts["indices"] == counts["data"] == self._indptr[-1]:
+            raise ValueError(f"{counts['indices']} indices, {counts['data']} values and indptr do not fit")
+
+    def _member(self, archive: zipfile.ZipFile, name: str) -> tuple[IO[bytes], np.dtype[Any], int]:
+        """Return an array's bytes, the type of its numbers, and how many there are, if the archive has so many."""
+        info = archive.getinfo(f"{name}.npy")
+        member = self._stack.enter_context(archive.open(info))
+        major, _ = npy.read_magic(member)
+        shape, _, dtype = (npy.read_array_header_1_0 if major == 1 else npy.read_array_header_2_0)(member)
+        if dtype.kind not in ("biuf" if name == "data" else "iu") or len(shape) != 1:
+            raise ValueError(f"{name} has dtype {dtype} and shape {shape}")
+        if member.tell() + shape[0] * dtype.itemsize != info.file_size:
+            raise ValueError(f"{name} does not have the length that it says")
+        return member, dtype, shape[0]
 
     def __enter__(self) -> _Matrix:
         return self
@@ -185,24 +203,34 @@ class _Matrix:
         indptr = self._indptr[start : stop + 1]
         count = int(indptr[-1] - indptr[0])
         data, indices = self._numbers("data", count), self._numbers("indices", count)
-        try:
+        with damaged(self.path, "a CSR matrix"):
             matrix = sp.csr_array((data, indices, indptr - indptr[0]), shape=(stop - start, self.shape[1]))
             matrix.check_format(full_check=True)
-        except ValueError as error:
-            raise FormatError(f"{self.path}: expected a CSR matrix ({error}).") from None
         if max(count, self.shape[1]) > COLUMN_LIMIT:
             return matrix
         return sp.csr_array((data, *(a.astype(np.int32) for a in (matrix.indices, matrix.indptr))), shape=matrix.shape)
 
     def _numbers(self, name: str, count: int) -> Any:
-        member, dtype = self._members[name]
-        try:
+        member, dtype, _ = self._members[name]
+        with damaged(self.path, SAVED):
             block = member.read(count * dtype.itemsize)
-        except (EOFError, zlib.error, zipfile.BadZipFile) as error:
-            raise FormatError(f"{self.path}: the file is damaged ({error}).") from None
         if len(block) != count * dtype.itemsize:
             raise FormatError(f"{self.path}: {name} ends too early. The file is truncated.")
         return np.frombuffer(block, dtype)
+
+
+def _small_array(archive: zipfile.ZipFile, name: str) -> Any:
+    info = archive.getinfo(f"{name}.npy")
+    if info.file_size > SMALL:
+        raise ValueError(f"{name} has {info.file_size} bytes")
+    with archive.open(info) as member:
+        return npy.read_array(member, allow_pickle=False)
+
+
+def _as_csr(matrix: Any) -> CSR:
+    if hasattr(matrix, "check_format"):  # or else compiled code would follow column numbers anywhere
+        matrix.check_format(full_check=True)
+    return sp.csr_array(matrix)
 
 
 class _Growing:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from labelsense.data.formats.base import Examples, Format, with_texts
-from labelsense.data.formats.source import FormatError, Source, writing
-from labelsense.data.formats.texts import LABEL_KEYS, TEXT_KEYS, Row, in_batches, row_of
+from labelsense.data.formats.base import Examples, listed, with_texts
+from labelsense.data.formats.fields import KEYS, Records, Row, in_batches
+from labelsense.data.formats.source import Source, damaged, writing
+from labelsense.errors import FormatError
 
 ROWS = 1024  # converted at once
 
@@ -23,11 +24,11 @@ def _pyarrow() -> tuple[Any, Any]:
     return pyarrow, pyarrow.parquet
 
 
-class Parquet(Format):
+class Parquet(Records):
     """A Parquet file with a column of texts and one of label lists.
 
-    Columns are found by name as in JSON lines: "text" (or "title", "body", "description") and "labels" (or "tags"),
-    strings and lists of strings. It must be a file: Parquet cannot be read from a pipe.
+    :mod:`labelsense.data.formats.fields` says in which columns the text, the labels and the id of a document are
+    sought. It must be a file: Parquet cannot be read from a pipe.
     """
 
     name = "parquet"
@@ -41,31 +42,41 @@ class Parquet(Format):
             raise FormatError(f"{source.name}: a Parquet file is read from disk, and it is not compressed once more.")
         return in_batches(self._rows(source), rows)
 
-    @staticmethod
-    def _rows(source: Source) -> Iterator[Row]:
-        pyarrow, parquet = _pyarrow()
+    def _rows(self, source: Source) -> Iterator[Row]:
+        _, parquet = _pyarrow()
         number = 0
-        try:
-            with parquet.ParquetFile(source.path) as file:
-                columns = [key for key in ("text", *TEXT_KEYS, *LABEL_KEYS) if key in file.schema_arrow.names]
-                for batch in file.iter_batches(ROWS, columns=columns):
-                    for record in batch.to_pylist():
-                        number += 1
-                        yield row_of(record)
-        except pyarrow.ArrowException as error:
-            raise FormatError(f"{source.name}: expected a Parquet file ({error}).") from None
-        except ValueError as error:
-            raise FormatError(f"{source.name}, row {number}: {error}") from None
+        with damaged(source.name, "a Parquet file"), parquet.ParquetFile(source.path) as file:
+            for batch in file.iter_batches(ROWS, columns=self._columns(source, file)):
+                for record in batch.to_pylist():
+                    number += 1
+                    try:
+                        row = self.row(record)
+                    except ValueError as error:
+                        raise FormatError(f"{source.name}, row {number}: {error}") from None
+                    yield row
+
+    def _columns(self, source: Source, file: Any) -> list[str]:
+        """Return the columns to read: those of the schema, and the fields that hold the text."""
+        known = set(file.schema_arrow.names)
+        inner = {file.schema.column(i).path for i in range(len(file.schema))}
+        for name in self.text_fields or ():
+            if name not in known | inner:
+                raise FormatError(
+                    f"{source.name}: expected a column {listed(self.text_names(), 'and')}, got {sorted(known)}"
+                )
+        return sorted(KEYS & known | set(self.text_fields or ()))
 
     def write(self, path: Path, batches: Iterator[Examples]) -> None:
         pyarrow, parquet = _pyarrow()
         with contextlib.ExitStack() as stack:
             file = stack.enter_context(writing(path))
             writer = None
-            for texts, names in with_texts(batches, self.name):
+            for texts, names, ids in with_texts(batches, self.name):
                 columns = {"text": pyarrow.array(texts, pyarrow.string())}
                 if names is not None:
                     columns["labels"] = pyarrow.array(names, pyarrow.list_(pyarrow.string()))
+                if ids is not None:
+                    columns["document_id"] = pyarrow.array(ids, pyarrow.string())
                 table = pyarrow.table(columns)
                 if writer is None:
                     writer = stack.enter_context(parquet.ParquetWriter(file, table.schema))

@@ -16,10 +16,10 @@ from labelsense import _kernels
 from labelsense._blocks import map_stream, row_blocks
 from labelsense._typing import CSR
 from labelsense.data.formats.base import COLUMN_LIMIT, Examples, Format, concatenate, with_features
-from labelsense.data.formats.source import FormatError, Source, writing
+from labelsense.data.formats.source import Source, writing
+from labelsense.errors import FormatError
 
 CHUNK = 2**23  # bytes parsed at once: small beside a model, large beside the cost of handing them to a thread
-LONGEST = 2**31 - 1  # bytes of a line, so that entries are counted in 32 bits
 PARSERS = 2  # beside the thread that reads and decompresses
 
 PROBLEMS = [
@@ -37,8 +37,6 @@ def parse(source: Source, chunks: Iterable[bytes], line: int, d: int, p: int, pl
     """Yield what the kernel makes of chunks of lines, the first of which is number ``line``."""
 
     def parse_chunk(chunk: bytes) -> Any:
-        if len(chunk) > LONGEST:
-            raise FormatError(f"{source.name}: expected lines of less than 2 GB. Is it a text file?")
         return _kernels.parse_rows(chunk, d, p, plain)
 
     for parsed in map_stream(parse_chunk, chunks, PARSERS):
@@ -87,7 +85,7 @@ class XC(Format):
     """
 
     name = "xc"
-    suffixes = (".xc", ".xc.txt")
+    suffixes = (".xc", ".xc.txt", ".txt")
 
     def sniff(self, head: bytes) -> bool:
         return re.match(rb"\d+[ \t]+\d+[ \t]+\d+[ \t]*\r?(\n|$)", head) is not None
@@ -114,7 +112,7 @@ class XC(Format):
     @staticmethod
     def _sizes(source: Source, header: bytes) -> tuple[int, int, int]:
         words = header.split()
-        if len(words) != 3 or not all(word.isdigit() for word in words):
+        if len(words) != 3 or not all(word.isdigit() and len(word) < 19 for word in words):
             got = header[:80].decode(errors="replace").rstrip()
             raise source.error(1, f"expected the numbers of rows, features and labels, got {got!r}")
         n, p, d = (int(word) for word in words)
@@ -155,7 +153,7 @@ class LibSVM(Format):
     """
 
     name = "libsvm"
-    suffixes = (".libsvm", ".svm", ".svmlight")
+    suffixes = (".libsvm", ".svm", ".svmlight", ".txt")
 
     def sniff(self, head: bytes) -> bool:
         for line in head.splitlines():

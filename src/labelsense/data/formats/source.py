@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import bz2
 import contextlib
+import errno
 import gzip
 import io
+import logging
 import lzma
 import re
 import sys
@@ -16,9 +18,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from labelsense._files import replacing
-from labelsense.errors import FormatError as FormatError  # which the formats import from here
+from labelsense.errors import FormatError
+
+logger = logging.getLogger("labelsense.data")  # where what was guessed is said
 
 HEAD = 2**16
+LINE_BYTES = 2**26  # the longest line, or row of a table, or text of a folder; more than any block that is read at once
+TOO_LONG = f"expected lines of at most {LINE_BYTES >> 20} MB, got a longer one. Is it a text file?"
 BOM = b"\xef\xbb\xbf"
 A_LINE = re.compile(rb"^[ \t]*[^\s#%][^\n]*\n", re.MULTILINE)  # that is more than a comment
 
@@ -110,7 +116,7 @@ class Source:
             return (self._stream.read1 if once else self._stream.read)(size)
         except EOFError:
             raise FormatError(f"{self.name}: the compressed data end too early. The file is truncated.") from None
-        except (zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+        except (zlib.error, lzma.LZMAError, gzip.BadGzipFile, MemoryError) as error:
             raise FormatError(f"{self.name}: the compressed data are damaged ({error}).") from None
         except OSError as error:
             if error.errno is None:  # how bz2 says so
@@ -120,12 +126,18 @@ class Source:
     def chunks(self, size: int) -> Iterator[bytes]:
         """Yield whole lines, about ``size`` bytes at a time; the last line ends with a newline even if it has none."""
         parts: list[bytes | memoryview] = []
+        waiting, line = 0, 1
         while block := self.read(size):
+            end = block.find(b"\n")
+            if waiting + (len(block) if end < 0 else end) > LINE_BYTES:
+                raise self.error(line, TOO_LONG)
             cut = block.rfind(b"\n") + 1
             if cut:
+                line += block.count(b"\n")
                 yield b"".join([*parts, memoryview(block)[:cut]])
-                parts = []
+                parts, waiting = [], 0
             parts.append(block[cut:])
+            waiting += len(block) - cut
         if rest := b"".join(parts):
             yield rest + b"\n"
 
@@ -144,6 +156,20 @@ class Source:
         except UnicodeDecodeError as error:
             bad = line[error.start : error.start + 1]
             raise self.error(number, f"expected UTF-8, got {bad!r} after {error.start} bytes") from None
+
+
+@contextlib.contextmanager
+def damaged(name: Any, expected: str) -> Iterator[None]:
+    """Turn what others' readers make of a damaged file into a FormatError; what the system says of the disk stays."""
+    try:
+        yield
+    except (FormatError, ImportError):
+        raise
+    except Exception as error:  # there is no list of what they raise
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):  # a place before the start
+            raise
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise FormatError(f"{name}: expected {expected} ({reason}).") from None
 
 
 COMPRESSIONS = (".gz", ".bz2", ".xz")

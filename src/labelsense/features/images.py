@@ -20,7 +20,7 @@ from labelsense._progress import report, say, showing
 from labelsense._storage import require, require_array, storable
 from labelsense._typing import CSR, FloatArray, IntArray
 from labelsense._validation import check_count
-from labelsense.data._pictures import N_NUMBERS, describe, read_grey
+from labelsense.features._pictures import N_NUMBERS, describe, read_grey
 
 BLOCK_IMAGES = 16  # images whose patches exist at a time
 BLOCK_PATCHES = 1024  # patches whose distances to all representatives exist at a time
@@ -73,7 +73,7 @@ class SURFHistogramTransformer(TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from labelsense.data import SURFHistogramTransformer
+    >>> from labelsense.features import SURFHistogramTransformer
     >>> images = np.random.default_rng(0).integers(256, size=(5, 40, 30), dtype=np.uint8)
     >>> X = SURFHistogramTransformer(n_words=50, random_state=0).fit_transform(images)
     >>> X.shape, X.sum(axis=1).tolist()  # 7 x 5 patches in each image

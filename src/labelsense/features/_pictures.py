@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from labelsense._typing import FloatArray
+from labelsense.errors import FormatError
 
 WINDOW = 20  # pixels across the square that a SURF descriptor of scale 1 describes
 MARGIN = 7  # pixels that SURF reads around that square, because it turns it, and one
@@ -22,6 +25,12 @@ def import_extra(name: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise ImportError(f'Reading images needs the extra: pip install "labelsense[images]". ({error})') from error
+
+
+def require_extra() -> None:
+    """Fail now, and not after the first images, if the extra is not there."""
+    for name in ("PIL.Image", "mahotas.features.surf"):
+        import_extra(name)
 
 
 def read_grey(image: Any, name: str) -> FloatArray:
@@ -53,23 +62,32 @@ def check_picture(path: Any) -> None:
 
 
 def _open(path: Any) -> Any:
-    Image = import_extra("PIL.Image")
-    try:
-        return Image.open(path)
-    except FileNotFoundError:
-        raise FileNotFoundError(f"There is no image file {os.fspath(path)}.") from None
-    except Image.UnidentifiedImageError:
-        raise ValueError(
-            f"{os.fspath(path)} is not an image that pillow can read. Convert it to PNG or JPEG, or leave it out."
-        ) from None
+    with _reading(path):
+        return import_extra("PIL.Image").open(path)
 
 
 def _file_to_grey(path: Any) -> FloatArray:
-    with _open(path) as picture:
-        try:
-            return _to_grey(import_extra("PIL.ImageOps").exif_transpose(picture))
-        except (OSError, SyntaxError) as error:  # what pillow makes of files that are cut off
-            raise ValueError(f"{os.fspath(path)} is damaged: {error}. Save it again, or leave it out.") from error
+    with _open(path) as picture, _reading(path):
+        return _to_grey(import_extra("PIL.ImageOps").exif_transpose(picture))
+
+
+@contextmanager
+def _reading(path: Any) -> Iterator[None]:
+    """Turn what pillow makes of a damaged file into a FormatError; what the system says of the disk stays."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise FileNotFoundError(f"There is no image file {os.fspath(path)}.") from None
+    except ImportError:
+        raise
+    except import_extra("PIL.Image").UnidentifiedImageError:
+        raise FormatError(
+            f"{os.fspath(path)} is not an image that pillow can read. Convert it to PNG or JPEG, or leave it out."
+        ) from None
+    except Exception as error:  # there is no list of what it raises
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise FormatError(f"{os.fspath(path)} is damaged: {error}. Save it again, or leave it out.") from error
 
 
 def _to_grey(picture: Any) -> FloatArray:

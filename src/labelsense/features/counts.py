@@ -1,4 +1,4 @@
-"""From texts and counts to the features that linear models need."""
+"""Counts of words, or of anything else, scaled for linear models."""
 
 from __future__ import annotations
 
@@ -6,19 +6,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
-from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labelsense._storage import require_array, storable
 from labelsense._typing import CSR
-from labelsense._validation import check_choice
-from labelsense.data.images import SURFHistogramTransformer
-
-MAX_WORDS = 50_000
-HASHED = 4096
 
 
 @storable()
@@ -82,51 +75,3 @@ class LogTfidfTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
         tags.input_tags.positive_only = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
-
-
-def text_words(n_features: int = MAX_WORDS) -> Pipeline:
-    """Return a transformer of texts: counts of the most frequent words, scaled by :class:`LogTfidfTransformer`.
-
-    Examples
-    --------
-    >>> from labelsense.features import text_words
-    >>> text_words().fit_transform(["a red apple", "a green apple"]).shape
-    (2, 3)
-    """
-    return make_pipeline(CountVectorizer(max_features=n_features, dtype=np.float32), LogTfidfTransformer())
-
-
-def text_hashing(n_features: int = HASHED) -> Pipeline:
-    """Return a transformer of texts that learns nothing: counts of hashed words, scaled without idf.
-
-    Use it where rows come in a stream: a model that is updated with ``partial_fit`` then equals one trained on all
-    rows at once. An update keeps n_features^2 numbers, so they are few.
-    """
-    count = HashingVectorizer(n_features=n_features, alternate_sign=False, norm=None, dtype=np.float32)
-    return make_pipeline(count, LogTfidfTransformer(use_idf=False))
-
-
-FEATURES: dict[str, Any] = {
-    "words": text_words,
-    "hashing": text_hashing,
-    "counts": LogTfidfTransformer,
-    "images": SURFHistogramTransformer,
-}
-
-
-def make_features(features: Any) -> Any:
-    """Return a fresh transformer for a transformer or a word.
-
-    "words" is :func:`text_words`, "hashing" :func:`text_hashing`, "counts" :class:`LogTfidfTransformer` and "images"
-    :class:`~labelsense.data.SURFHistogramTransformer`.
-    """
-    if hasattr(features, "fit_transform"):
-        return clone(features)
-    return check_choice(features, "features", FEATURES)()
-
-
-def is_vectoriser(features: Any) -> bool:
-    """Tell whether a transformer takes texts."""
-    while isinstance(features, Pipeline):
-        features = features.steps[0][1]
-    return isinstance(features, (CountVectorizer, HashingVectorizer))

@@ -1,0 +1,84 @@
+"""From the rows of a file to what a model takes, and what to make of them where nobody says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelsense._typing import CSR
+from labelsense._validation import check_choice
+from labelsense.data.formats.base import Examples, label_lists, listed
+from labelsense.data.formats.fields import LABEL_KEYS
+from labelsense.features import FEATURES, SURFHistogramTransformer
+
+# What can be made of each kind of rows, the default first.
+FITTING = {"texts": ("words", "hashing"), "features": ("counts", "none"), "images": ("images",)}
+
+
+def choose_features(examples: Examples, wanted: str = "auto") -> str:
+    """Return what to make of X: a word for :func:`~labelsense.features.make_features`, or "none".
+
+    By default words of texts, histograms of images, scaled counts where all features are counts, and else nothing.
+
+    Examples
+    --------
+    >>> from labelsense.data import Examples
+    >>> from labelsense.data.adapt import choose_features
+    >>> choose_features(Examples(["a red fox"], [["fox"]]))
+    'words'
+    """
+    check_choice(wanted, "features", dict.fromkeys(["auto", *FEATURES, "none"]))
+    fitting = FITTING[examples.kind]
+    if wanted == "auto":
+        return "none" if examples.kind == "features" and not _are_counts(examples.X) else fitting[0]
+    if wanted not in fitting:
+        raise ValueError(f"features must be {' or '.join(fitting)}: the rows are {examples.kind}. Got {wanted}.")
+    return wanted
+
+
+def _are_counts(X: Any) -> bool:
+    return bool(np.all(X.data >= 0) and np.all(X.data == np.round(X.data)))
+
+
+def labels_of(examples: Examples) -> CSR | list[list[str]]:
+    """Return the labels as training wants them: names where there are names, else the indicator matrix."""
+    if not len(examples):
+        raise ValueError(f"{examples.name} has no rows.")
+    if examples.Y is None:
+        sought = "" if examples.kind != "texts" else f" No field is called {listed(LABEL_KEYS)}."
+        raise ValueError(f"{examples.name} has no labels to learn from or to compare with.{sought}")
+    if isinstance(examples.Y, list) or examples.labels is None:
+        return examples.Y
+    return label_lists(examples.Y, examples.labels)
+
+
+def features_for(model: Any, examples: Examples) -> Any:
+    """Return X as a fitted model takes it; rows of a format that does not state its width get the columns they lack."""
+    takes = _kind_of(model)
+    if takes is not None and examples.kind != takes:
+        raise ValueError(f"{examples.name} holds {examples.kind}, and the model has learned from {takes}.")
+    expected = getattr(model if model.features_ is None else model.features_, "n_features_in_", 0)
+    return examples.X if isinstance(examples.X, list) else _widened(examples.X, expected)
+
+
+def labels_for(model: Any, examples: Examples) -> Any:
+    """Return the labels as a fitted model was given them in training."""
+    Y = labels_of(examples)
+    return Y if isinstance(Y, list) or model.vocabulary_.names is not None else _widened(Y, model.vocabulary_.n_labels)
+
+
+def _kind_of(model: Any) -> str | None:
+    """Return which kind of rows a model takes, None if its features could be of any kind."""
+    if model.takes_text:
+        return "texts"
+    if isinstance(model.features_, SURFHistogramTransformer):
+        return "images"
+    return "features" if model.features_ is None or hasattr(model.features_, "n_features_in_") else None
+
+
+def _widened(M: CSR, width: int) -> CSR:
+    if M.shape[1] >= width:
+        return M
+    return sp.csr_array((M.data, M.indices, M.indptr), shape=(M.shape[0], width))
