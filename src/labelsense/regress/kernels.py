@@ -12,6 +12,7 @@ from labelsense._progress import report
 from labelsense._storage import storable
 from labelsense._typing import FloatArray
 from labelsense._validation import check_count, check_real
+from labelsense.errors import InputError
 from labelsense.regress.design import MemoryDesign
 
 KERNEL_ROWS = 1024  # rows of a block of the kernel matrix
@@ -151,7 +152,7 @@ def check_kernel(kernel: Kernel, design: MemoryDesign) -> None:
     longest = squared_lengths(design).max(keepdims=True)
     value = float(kernel.evaluate(longest[:, None].copy(), longest, longest)[0, 0])
     if not np.isfinite(value):
-        raise ValueError(
+        raise InputError(
             f"X is too large for {kernel}: rows of length {np.sqrt(longest[0]):.2g} have the kernel {value}. "
             "Scale the rows to length 1, for example with sklearn.preprocessing.Normalizer."
         )
