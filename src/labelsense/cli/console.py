@@ -18,7 +18,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from labelsense._files import check_writable
-from labelsense._progress import REPORT, logger, showing
+from labelsense._progress import PROGRESS, logger, verbosity
 from labelsense.cli.options import in_options
 from labelsense.data import FORMATS
 from labelsense.data.formats.source import logger as guesses
@@ -71,7 +71,7 @@ class _Bar(logging.Handler):
         self.task = progress.add_task("", total=None)
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.msg == REPORT and isinstance(record.args, tuple):
+        if record.msg == PROGRESS and isinstance(record.args, tuple):
             step, percent = record.args
             self.progress.update(self.task, description=str(step), total=100, completed=float(str(percent)))
         elif not is_note(record):
@@ -90,7 +90,7 @@ def working(what: str) -> Iterator[None]:
         logger.addHandler(bar)
         logger.setLevel(logging.INFO)
         try:
-            with showing(1):
+            with verbosity(1):
                 yield
         finally:
             logger.removeHandler(bar)

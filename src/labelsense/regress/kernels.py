@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from labelsense._blocks import row_blocks
-from labelsense._progress import report
+from labelsense._progress import report_progress
 from labelsense._storage import storable
 from labelsense._typing import FloatArray
 from labelsense._validation import check_count, check_real
@@ -163,7 +163,7 @@ def kernel_matrix(kernel: Kernel, design: MemoryDesign) -> FloatArray:
     K = design.outer_gram()
     squares = squared_lengths(design)
     for rows in row_blocks(len(K), KERNEL_ROWS):
-        report("kernel matrix", rows.start / len(K))
+        report_progress("kernel matrix", rows.start / len(K))
         block = np.ascontiguousarray(K[rows, : rows.stop])
         K[rows, : rows.stop] = kernel.evaluate(block, squares[rows], squares[: rows.stop])
     return K

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from labelsense._progress import say, showing
+from labelsense._progress import log, verbosity
 from labelsense._storage import require, require_array, storable
 from labelsense._typing import FloatArray
 from labelsense._validation import check_choice, check_count, check_real
@@ -130,7 +130,7 @@ class RidgeLearner(Learner):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RidgeLearner:
         rows = self._check_rows(X, y, sample_weight)
-        with showing(self.verbose), np.errstate(over="ignore", invalid="ignore"):
+        with verbosity(self.verbose), np.errstate(over="ignore", invalid="ignore"):
             solver = self._start(rows)
             self._keep(solver, solver.solve(self.alpha_))
         return self
@@ -142,7 +142,7 @@ class RidgeLearner(Learner):
         by five folds. An alpha that "loo" has chosen is chosen by all rows.
         """
         rows = self._check_rows(X, y, sample_weight)
-        with showing(self.verbose), np.errstate(over="ignore", invalid="ignore"):
+        with verbosity(self.verbose), np.errstate(over="ignore", invalid="ignore"):
             return self._shape_like_fit(self._keep_out_of_sample(self._start(rows), rows))
 
     def fit_path(
@@ -155,7 +155,7 @@ class RidgeLearner(Learner):
         penalties = [check_real(alpha, "alphas", low=0) for alpha in alphas]
         first = clone(self).set_params(alpha=min(penalties))
         rows = first._check_rows(X, y, sample_weight)
-        with showing(self.verbose), np.errstate(over="ignore", invalid="ignore"):
+        with verbosity(self.verbose), np.errstate(over="ignore", invalid="ignore"):
             solver = first._start(rows)
         return (first._at(alpha, solver, rows) for alpha in penalties)
 
@@ -219,7 +219,7 @@ class RidgeLearner(Learner):
         design = as_design(X)
         check_magnitude(design)
         self.solver_ = self._choose_solver(Size.of(X), Z.shape[1])
-        say("ridge: %d rows, %d features, %d targets by %s", *X.shape, Z.shape[1], self.solver_)
+        log("ridge: %d rows, %d features, %d targets by %s", *X.shape, Z.shape[1], self.solver_)
         self._moments = Moments.of(design, Z, weights) if self.updatable else None
         problem = Problem.build(design, Z, self.fit_intercept, weights)
         solver = self._make_solver(problem)
@@ -247,7 +247,7 @@ class RidgeLearner(Learner):
     def _at(self, alpha: float, solver: Solver, rows: TrainingRows) -> tuple[RidgeLearner, FloatArray]:
         model = copy(self).set_params(alpha=alpha)
         model.alpha_ = alpha
-        with showing(self.verbose), np.errstate(over="ignore", invalid="ignore"):
+        with verbosity(self.verbose), np.errstate(over="ignore", invalid="ignore"):
             H = model._keep_out_of_sample(solver, rows)
         return model, model._shape_like_fit(H)
 
