@@ -6,11 +6,12 @@ BIN := $(VENV)/bin
 SOURCES := pyproject.toml CMakeLists.txt constraints.txt $(wildcard src/labelsense/_kernels/*.[ch]pp)
 PIP := -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test sanitize reproduce lint bench bench-learners bench-formats clean
+.PHONY: help demo test test-oldest sanitize reproduce lint bench bench-learners bench-formats clean
 
 help:
 	@echo "make demo   train on data, print a table"
 	@echo "make test   run the tests"
+	@echo "make test-oldest  run the tests with the oldest versions of all dependencies"
 	@echo "make sanitize  run the tests of the kernels with every memory access checked (needs GCC; ten minutes)"
 	@echo "make reproduce  run the paper's experiments, write reproduction/report.html (half an hour)"
 	@echo "make lint   check style and types"
@@ -19,7 +20,13 @@ help:
 	@echo "make bench-formats  measure reading and writing of files (a gigabyte; minutes)"
 	@echo "make clean  remove everything that was built"
 
-$(VENV)/.installed: $(SOURCES)
+# Which modules there are: an editable installation knows them by name.
+$(VENV)/.modules: FORCE
+	@mkdir -p $(VENV)
+	@find src -name '*.py' | sort | cmp -s - $@ || find src -name '*.py' | sort > $@
+FORCE:
+
+$(VENV)/.installed: $(SOURCES) $(VENV)/.modules
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
 	    { echo "labelsense needs Python 3.10 or later; $(PYTHON) is older. Try: make $(MAKECMDGOALS) PYTHON=python3.11"; exit 1; }
 	@test -x $(BIN)/python || { echo "setting up $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
@@ -32,6 +39,17 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest
+
+# Constraints by the environment, so that they hold for what the build needs too; a build folder of its own.
+.venv-oldest/.installed: $(SOURCES) constraints-oldest.txt
+	@test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest
+	@echo "building labelsense with the oldest versions of its dependencies ..."
+	@PIP_CONSTRAINT="$(CURDIR)/constraints-oldest.txt" .venv-oldest/bin/python $(PIP) install \
+	    --config-settings=build-dir=build/oldest --editable ".[dev]"
+	@touch $@
+
+test-oldest: .venv-oldest/.installed
+	.venv-oldest/bin/python -m pytest
 
 # The kernels with AddressSanitizer and UBSan, in a build folder and an environment of their own. Python itself is not built
 # with them, so their libraries are loaded first; its own allocator would hide the ends of arrays, and it leaks at exit.
@@ -48,7 +66,7 @@ SANITIZED := tests/test_kernels.py tests/test_reconstruct.py tests/test_outcomes
 sanitize: .venv-sanitize/.installed
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so) $$(g++ -print-file-name=libstdc++.so)" \
 	    PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
-	    .venv-sanitize/bin/python -m pytest $(SANITIZED)
+	    .venv-sanitize/bin/python -m pytest --capture=sys $(SANITIZED)
 
 reproduce: $(VENV)/.installed
 	$(BIN)/labelsense reproduce
@@ -84,4 +102,4 @@ bench-formats: .venv-bench/.installed
 	.venv-bench/bin/python benchmarks/formats.py
 
 clean:
-	rm -rf .venv .venv-sanitize .venv-bench .venv-peers build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest .venv-sanitize .venv-bench .venv-peers build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,6 +1,9 @@
 """Slow, obvious versions of the algorithms, as oracles. Dense double-precision NumPy, one vector at a time."""
 
+import warnings
+
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import lars_path
 
 
@@ -113,6 +116,13 @@ def cosamp(A, h, s, max_rounds=50):
     return y
 
 
+def lasso_path(A, h, steps):
+    """Scikit-learn's knots of the path, (d, knots). What it warns of is at its end, and our business is before."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return lars_path(A, h, method="lasso", max_iter=steps)[2]
+
+
 def lasso(A, h, s, free=()):
     """The first knot with s non-zeros of the Lasso without a penalty on the columns ``free``.
 
@@ -121,7 +131,7 @@ def lasso(A, h, s, free=()):
     free = list(free)
     rest = np.setdiff1d(np.arange(A.shape[1]), free)
     orthogonal = np.eye(len(A)) - A[:, free] @ np.linalg.pinv(A[:, free])
-    _, _, coefs = lars_path(orthogonal @ A[:, rest], orthogonal @ h, method="lasso", max_iter=2 * s + 8)
+    coefs = lasso_path(orthogonal @ A[:, rest], orthogonal @ h, 2 * s + 8)
     sizes = (np.abs(coefs) > 1e-10).sum(axis=0) + len(free)
     y = np.zeros(A.shape[1])
     y[rest] = coefs[:, int(np.argmax(sizes >= s))]

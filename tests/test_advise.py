@@ -159,7 +159,7 @@ class TestKnownAnswers:
         assert advice.recommended.expected["P@1"] > 0.99
 
     def test_features_that_tell_nothing_are_to_blame(self):
-        Y = label_rows(400, 32, 2)
+        Y = label_rows(400, 32, 1)
         advice = advise(np.random.default_rng(1).normal(size=(400, 5)), Y, k=1)
         assert advice.recommended.expected["P@1"] < 0.2
         assert any("most of the loss is in the regressions" in reason for reason in advice.reasons)

@@ -67,10 +67,10 @@ class TestStoredMatrices:
         got = decode(decoder(5), DenseOperator(np.ldexp(columns, exponent)), H)
         np.testing.assert_array_equal(got, expected)
 
-    @given(seed=SEEDS, spread=st.floats(0, 82), low=st.floats(-44, 38), size=st.integers(1, 8))
+    @given(seed=SEEDS, spread=st.floats(0, 82), low=st.floats(-44, 37.5), size=st.integers(1, 8))
     def test_columns_of_any_lengths_give_finite_scores(self, decoder, seed, spread, low, size):
         rng = np.random.default_rng(seed)
-        lengths = 10.0 ** np.clip(low + spread * rng.uniform(size=(20, 1)), -44, 38)
+        lengths = 10.0 ** np.clip(low + spread * rng.uniform(size=(20, 1)), -44, 37.5)
         operator = DenseOperator(rng.normal(size=(20, 8)) * lengths)
         for magnitude in (1e-44, 1.0, 3e37):
             H = (rng.normal(size=(8, 8)) * magnitude).astype(np.float32)

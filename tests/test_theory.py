@@ -344,7 +344,7 @@ class TestSECOC:
 class TestTheorem4:
     def test_factor_by_hand(self):
         assert theory.linear_factor(96, failure=np.exp(-1)) == pytest.approx(1.5)
-        assert theory.linear_factor(24, failure=np.exp(-1)) == np.inf  # the proof needs a root below 1
+        assert theory.linear_factor(23, failure=np.exp(-1)) == np.inf  # the proof needs a root below 1
         assert theory.linear_factor(10, failure=1) == 1
 
     @given(st.integers(1, 5000), st.floats(1e-6, 0.999))

@@ -1,4 +1,4 @@
-"""What long work says while it runs: through the logger "labelsense", and only if asked."""
+"""The log of long work: through the logger "labelsense", and only if asked for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 logger = logging.getLogger("labelsense")
 
-REPORT = "%s: %d %%"
+PROGRESS = "%s: %d %%"
 EVERY = 2.0  # seconds between two reports of the same step
 
 _shown: ContextVar[bool] = ContextVar("shown", default=False)
@@ -19,8 +19,8 @@ _last_report = 0.0
 
 
 @contextmanager
-def showing(verbose: int) -> Iterator[None]:
-    """Show what is said within, if ``verbose`` or if it is shown already. Python's default is to show no log at all."""
+def verbosity(verbose: int) -> Iterator[None]:
+    """Show what is logged within, if ``verbose`` or if it is shown already. Python by itself shows no log at all."""
     if verbose and not logger.hasHandlers():
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("labelsense: %(message)s"))
@@ -33,15 +33,15 @@ def showing(verbose: int) -> Iterator[None]:
         _shown.reset(token)
 
 
-def say(message: str, *values: Any) -> None:
+def log(message: str, *values: Any) -> None:
     """Log a message: at level INFO if shown, else DEBUG."""
     logger.log(logging.INFO if _shown.get() else logging.DEBUG, message, *values)
 
 
-def report(step: str, done: float) -> None:
-    """Say how much of a long step is done, from 0 to 1, every two seconds at the most."""
+def report_progress(step: str, done: float) -> None:
+    """Log how much of a long step is done, from 0 to 1, every two seconds at the most."""
     global _last_report
     now = time.monotonic()
     if _shown.get() and now - _last_report >= EVERY:
         _last_report = now
-        say(REPORT, step, round(100 * done))
+        log(PROGRESS, step, round(100 * done))

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
 from labelsense._blocks import row_blocks
-from labelsense._progress import say, showing
+from labelsense._progress import log, verbosity
 from labelsense._storage import require, storable
 from labelsense._typing import CSR, FloatArray, RandomState
 from labelsense._validation import check_choice, check_count, check_real
@@ -120,10 +120,10 @@ class OutputCodeClassifier(LabelPredictor):
         self.labels_per_row_ = float(Y.sum()) / n
         code = self._make_code(d, max(1, TARGET_NUMBERS // n), check_random_state(self.random_state))
         parts: list[tuple[Operator, Learner]] = []
-        with showing(self.verbose):
+        with verbosity(self.verbose):
             for part in code:
                 parts.append((part, learn(self._make_learner(), "fit", X, part.compress(Y))))
-                say("learned %d subproblems", part.n_measurements)
+                log("learned %d subproblems", part.n_measurements)
         self.parts_ = parts
         self.n_subproblems_ = sum(part.n_measurements for part, _ in parts)
         return self

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from labelsense._blocks import map_rows, row_blocks
-from labelsense._progress import report, say, showing
+from labelsense._progress import log, report_progress, verbosity
 from labelsense._storage import require, storable
 from labelsense._typing import CSR, FloatArray, IntArray, RandomState
 from labelsense._validation import check_choice, check_count, check_same_length, check_weights
@@ -185,12 +185,12 @@ class CompressedLabelClassifier(LabelPredictor):
         start = time.perf_counter()
         compressor, decoder = self._make_compressor(Y, weights), self._make_decoder().fit_labels(Y)
         decoder.support_size(compressor.operator_)  # refuse a support that does not fit before any work
-        with showing(self.verbose):
+        with verbosity(self.verbose):
             Z = compressor.operator_.compress(Y)
-            say("compressed %d labels to %d measurements in %.1f s", Y.shape[1], Z.shape[1], _since(start))
+            log("compressed %d labels to %d measurements in %.1f s", Y.shape[1], Z.shape[1], _since(start))
             start = time.perf_counter()
             learner = learn(learner, step, X, Z, weights)
-            say("learned %d regressions on %d rows in %.1f s", Z.shape[1], len(Z), _since(start))
+            log("learned %d regressions on %d rows in %.1f s", Z.shape[1], len(Z), _since(start))
         with changing:
             self.compressor_, self.decoder_, self.learner_ = compressor, decoder, learner
             self.vocabulary_, self.label_counts_, self._state = vocabulary, _count(Y), None
@@ -207,8 +207,8 @@ class CompressedLabelClassifier(LabelPredictor):
                 def decode(rows: slice, H: FloatArray = H) -> CSR:
                     return decoder.decode(parts.state, H[rows])
 
-                with showing(self.verbose):
-                    report("decoding", block.start / X.shape[0])
+                with verbosity(self.verbose):
+                    report_progress("decoding", block.start / X.shape[0])
                 found += map_rows(decode, len(H), rows, self.n_jobs)
         return sp.vstack(found, format="csr")
 

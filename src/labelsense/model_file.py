@@ -92,8 +92,8 @@ def load_model(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     clf.save(os.path.join(folder, "tags.model"))
     ...     again = load_model(os.path.join(folder, "tags.model"))
-    >>> (again.predict_topk(X).labels == clf.predict_topk(X).labels).all()
-    np.True_
+    >>> bool((again.predict_topk(X).labels == clf.predict_topk(X).labels).all())
+    True
     """
     with _open(path) as file:
         header, tensors = _read(file, path, mmap)

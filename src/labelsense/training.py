@@ -12,7 +12,7 @@ import numpy as np
 
 from labelsense._files import locking
 from labelsense._memory import available_memory
-from labelsense._progress import say
+from labelsense._progress import log
 from labelsense._validation import check_choice
 from labelsense.compress import COMPRESSORS
 from labelsense.data import Examples
@@ -114,11 +114,11 @@ def train(
     if test is None and hold_out and len(examples) >= 10:
         report |= _try_on_held_out(model, examples.X, y, random_state)
     start = time.perf_counter()
-    say("training on all rows")
+    log("training on all rows")
     model.fit(examples.X, y)
     report["seconds"] = time.perf_counter() - start
     if test is not None:
-        say("evaluating")
+        log("evaluating")
         report |= {"evaluated_on": test.name, **model.evaluate(features_for(model, test), labels_for(model, test))}
     return Training(model, report | _describe(model, updatable))
 
@@ -143,7 +143,7 @@ def update(path: str | os.PathLike[str], batches: Iterable[Examples], output: An
                 rows += len(batch)
         if not rows:
             raise ValueError(f"{name} has no rows to learn from.")
-        say("writing %s", output or path)
+        log("writing %s", output or path)
         model.save(output or path)
     return Update(rows, model.vocabulary_.n_labels - before)
 
@@ -176,7 +176,7 @@ def _try_on_held_out(model: Any, X: Any, y: Any, seed: int) -> dict[str, Any]:
     order = np.random.default_rng(seed).permutation(len(y) if isinstance(y, list) else y.shape[0])
     held = min(MOST_HELD_OUT, int(HELD_OUT * len(order)))
     rest, out = np.sort(order[held:]), np.sort(order[:held])
-    say("training on nine tenths")
+    log("training on nine tenths")
     updatable = getattr(model.learner, "updatable", False)
     if updatable:
         model.learner.set_params(updatable=False)  # not this one

@@ -129,7 +129,7 @@ class LassoPath {
         for (;;) {
             float most;
             int64_t j = argmax(AbsoluteMoved{c_.get(), a_.get(), static_cast<float>(*step)}, op_.d, &most);
-            if (most <= lambda_ - *step) break;
+            if (j < 0 || most <= lambda_ - *step) break;
             double reach = std::min(reaches(j, 1), reaches(j, -1));
             if (reach >= *step) break;
             *step = reach;

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
-from labelsense._progress import say, showing
+from labelsense._progress import log, verbosity
 from labelsense._typing import CSR, FloatArray, RandomState
 from labelsense._validation import check_choice, check_count, holds_texts
 from labelsense.advisor.advice import Advice, Option
@@ -111,7 +111,7 @@ def advise(
     ks = tuple(each for each in ks if each <= Y.shape[1])
     run = check_choice(held_out, "held_out", RUNS)
     splits = make_splits(X.shape[0], sample, Y.shape[1], run, random)
-    with showing(verbose):
+    with verbosity(verbose):
         trial = Trial(X, Y, make_learner(learner, None), splits, rows, ks)
         tried = _choose_alpha(trial, learner, k)
         sparsity = Sparsity.of(Y)
@@ -176,7 +176,7 @@ def _choose_alpha(trial: Trial, learner: Any, k: int) -> dict[float, float]:
             H = part.measure(max(1, part.largest // 2))
             scores = part.decode(DECODERS["omp"](), m, H, [_support(m, trial.Y.shape[1], k)])[0]
             tried[alpha] = part.precision(scores)[f"P@{k}"]
-            say("advise: alpha %g, P@%d %.4f", alpha, k, tried[alpha])
+            log("advise: alpha %g, P@%d %.4f", alpha, k, tried[alpha])
         return -tried[alpha]
 
     trial.learner = clone(trial.learner).set_params(alpha=grid[descend(loss, len(grid))])
@@ -216,7 +216,7 @@ def _option(
         for name in curve[-1]
     }
     perfect = trial.decode(decoder, m, trial.operator(m).compress(trial.truth), [n_nonzero])[0]
-    say("advise: m %d, %s, %s %.4f expected", m, word, goal, expected[goal])
+    log("advise: m %d, %s, %s %.4f expected", m, word, goal, expected[goal])
     return Option(
         n_measurements=m,
         coherence=HadamardCompressor(m, random_state=seed).fit(d).operator_.coherence(),

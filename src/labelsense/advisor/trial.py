@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
 from labelsense._blocks import map_rows
-from labelsense._progress import say
+from labelsense._progress import log
 from labelsense._typing import CSR, FloatArray, IntArray
 from labelsense.compress import Operator
 from labelsense.compress.hadamard import HadamardOperator, hadamard_order
@@ -145,7 +145,7 @@ class Trial:
             parts.append(H.reshape(len(split.test), -1))
             self.compress_seconds, self.fit_seconds = compressed - start, fitted - compressed
             self.predict_seconds += time.perf_counter() - fitted
-        say("advise: learned %d regressions from %d rows in %.1f s", len(self.rows), size, self.fit_seconds)
+        log("advise: learned %d regressions from %d rows in %.1f s", len(self.rows), size, self.fit_seconds)
         return np.concatenate(parts)
 
     def subset(self, H: FloatArray, m: int) -> FloatArray:

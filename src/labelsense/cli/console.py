@@ -8,7 +8,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +18,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from labelsense._files import check_writable
-from labelsense._progress import REPORT, logger, showing
+from labelsense._progress import PROGRESS, logger, verbosity
 from labelsense.cli.options import in_options
 from labelsense.data import FORMATS
 from labelsense.data.formats.source import logger as guesses
@@ -71,7 +71,7 @@ class _Bar(logging.Handler):
         self.task = progress.add_task("", total=None)
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.msg == REPORT and isinstance(record.args, tuple):
+        if record.msg == PROGRESS and isinstance(record.args, tuple):
             step, percent = record.args
             self.progress.update(self.task, description=str(step), total=100, completed=float(str(percent)))
         elif not is_note(record):
@@ -82,14 +82,15 @@ class _Bar(logging.Handler):
 def working(what: str) -> Iterator[None]:
     """Show a progress bar on the terminal while the library works; nothing where there is no terminal."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), TimeElapsedColumn())
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
+    progress = Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
+    with progress if errors.is_terminal else nullcontext():  # rich before 14.3 ends a hidden bar with an empty line
         bar = _Bar(progress)
         progress.update(bar.task, description=what)
         level = logger.level
         logger.addHandler(bar)
         logger.setLevel(logging.INFO)
         try:
-            with showing(1):
+            with verbosity(1):
                 yield
         finally:
             logger.removeHandler(bar)

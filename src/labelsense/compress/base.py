@@ -16,6 +16,7 @@ from labelsense import _kernels
 from labelsense._storage import Parts, require, require_array, storable
 from labelsense._typing import CSR, FloatArray, IntArray
 from labelsense._validation import check_count, check_indicator, check_measurements, check_places
+from labelsense.errors import InputError
 
 GRAM_BYTES = 2**28  # a stored matrix gets its Gram matrix up to d = 8192
 STORED_BYTES = 2**32
@@ -85,7 +86,7 @@ class Operator(ABC):
     def for_labels(self, n_labels: int) -> Operator:
         """Return the same matrix for more or fewer labels; the columns that both have are the same."""
         if n_labels > self.capacity:
-            raise ValueError(
+            raise InputError(
                 f"The compressor has columns for {self.capacity} labels, and {n_labels} are needed. "
                 "Fit again with a larger reserve, such as HadamardCompressor(reserve=1000)."
             )
@@ -118,7 +119,7 @@ class Operator(ABC):
         given = np.asarray(rows, dtype=np.int64).ravel()
         unique = np.unique(given)
         if not len(given) or len(unique) < len(given) or unique[0] < 0 or unique[-1] >= self.n_measurements:
-            raise ValueError(
+            raise InputError(
                 f"rows must be different numbers from 0 to {self.n_measurements - 1}, and at least one. Got {rows!r}."
             )
         return unique
@@ -127,20 +128,20 @@ class Operator(ABC):
         Y = sp.csr_array(Y if sp.issparse(Y) else check_array(Y, dtype=np.float32, ensure_min_samples=0))
         check_places(Y, "Y")
         if Y.shape[1] != self.n_labels:
-            raise ValueError(f"Y must have one column per label, {self.n_labels}. Got {Y.shape[1]} columns.")
+            raise InputError(f"Y must have one column per label, {self.n_labels}. Got {Y.shape[1]} columns.")
         return Y.astype(np.float32, copy=False)
 
     @staticmethod
     def _check_product(product: FloatArray, name: str) -> FloatArray:
         """Return a product with A, unless the sums were too large for float32."""
         if not np.isfinite([product.min(initial=0), product.max(initial=0)]).all():
-            raise ValueError(f"{name} and A hold numbers whose products 32-bit floats cannot hold. Scale {name} down.")
+            raise InputError(f"{name} and A hold numbers whose products 32-bit floats cannot hold. Scale {name} down.")
         return product
 
     def _check_columns(self, J: Any) -> Any:
         J = np.asarray(J, dtype=np.int64).ravel()
         if J.size and (J.min() < 0 or J.max() >= self.n_labels):
-            raise ValueError(f"J must hold label numbers from 0 to {self.n_labels - 1}. Got {J.min()} to {J.max()}.")
+            raise InputError(f"J must hold label numbers from 0 to {self.n_labels - 1}. Got {J.min()} to {J.max()}.")
         return J
 
 
@@ -257,7 +258,7 @@ class Compressor(BaseEstimator, ABC):
             return self.fit_frequencies(n_labels, 5.0, np.ones(n_labels))
         Y = check_indicator(labels)
         if 0 in Y.shape:
-            raise ValueError(
+            raise InputError(
                 f"Y has no labels: 0 sample(s) or 0 feature(s) (shape={Y.shape}) while a minimum of 1 is required."
             )
         return self.fit_frequencies(Y.shape[1], Y.nnz / Y.shape[0], Y.sum(axis=0) / Y.shape[0])
@@ -291,7 +292,7 @@ class Compressor(BaseEstimator, ABC):
 
     def _refuse_large(self, n_labels: int, m: int) -> None:
         if 4 * n_labels * m > STORED_BYTES:
-            raise ValueError(
+            raise InputError(
                 f"A stored matrix of {m} x {n_labels} would take {4e-9 * n_labels * m:.1f} GB. "
                 "Use HadamardCompressor, which stores nothing, or fewer measurements."
             )
@@ -300,6 +301,6 @@ class Compressor(BaseEstimator, ABC):
         if self.n_measurements == "auto":
             return min(auto_measurements(k, n_labels), limit)
         if isinstance(self.n_measurements, str):
-            raise ValueError(f"n_measurements must be an integer or 'auto'. Got {self.n_measurements!r}.")
+            raise InputError(f"n_measurements must be an integer or 'auto'. Got {self.n_measurements!r}.")
         remedy = f"{limit} is {why}; with that many labels, fewer measurements or OneVsAllClassifier will do."
         return check_count(self.n_measurements, "n_measurements", high=limit, remedy=remedy)

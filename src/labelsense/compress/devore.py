@@ -9,6 +9,7 @@ import numpy as np
 
 from labelsense._storage import storable
 from labelsense.compress.base import Compressor, DenseOperator, auto_measurements
+from labelsense.errors import InputError
 
 
 @storable()
@@ -70,7 +71,7 @@ auto_measurements`.
             while not _is_prime(above):
                 above += 1
             near = " or ".join(f"{p}^2 = {p * p}" for p in (below, above) if p > 1)
-            raise ValueError(f"n_measurements of DeVoreCompressor must be the square of a prime. Got {m}. Use {near}.")
+            raise InputError(f"n_measurements of DeVoreCompressor must be the square of a prime. Got {m}. Use {near}.")
         return q
 
 

@@ -13,6 +13,7 @@ from labelsense._storage import Parts, require, require_array, storable
 from labelsense._typing import FloatArray, IntArray
 from labelsense._validation import check_measurements
 from labelsense.compress.base import Compressor, Operator
+from labelsense.errors import InputError
 
 MAX_LABELS = 2**24
 
@@ -125,7 +126,7 @@ class HadamardCompressor(Compressor):
     def _size(self, n_labels: int, k: float) -> tuple[int, int]:
         """Return D and m."""
         if n_labels > MAX_LABELS:
-            raise ValueError(f"At most 2^24 = {MAX_LABELS} labels are supported. Got {n_labels}. Drop the rarest ones.")
+            raise InputError(f"At most 2^24 = {MAX_LABELS} labels are supported. Got {n_labels}. Drop the rarest ones.")
         order = hadamard_order(n_labels)
         m = self._count_measurements(n_labels, k, order, f"the order of the Hadamard matrix for {n_labels} labels")
         return order, m

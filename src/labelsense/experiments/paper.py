@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from labelsense._progress import report as log_progress
+from labelsense._progress import report_progress
 from labelsense._validation import check_count
 from labelsense.experiments.figures import load_matplotlib
 from labelsense.experiments.lines import append_line, read_lines
@@ -67,7 +67,7 @@ def reproduce(
     if not seeds:
         raise ValueError("seeds must name at least one seed. Got none.")
     folder.mkdir(parents=True, exist_ok=True)
-    work = _Work(folder, seeds, quick, esp, progress or log_progress)
+    work = _Work(folder, seeds, quick, esp, progress or report_progress)
     load_matplotlib()  # or fail now, not after the runs
     left_out = {}
     for problem in problems:

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from labelsense._blocks import map_rows, row_blocks
-from labelsense._progress import report, say, showing
+from labelsense._progress import log, report_progress, verbosity
 from labelsense._storage import require, require_array, storable
 from labelsense._typing import CSR, FloatArray, IntArray
 from labelsense._validation import check_count
@@ -108,9 +108,9 @@ class SURFHistogramTransformer(TransformerMixin, BaseEstimator):
         self._check_settings()
         images = _check_images(images)
         start = time.perf_counter()
-        with showing(self.verbose):
+        with verbosity(self.verbose):
             self.representatives_ = self._draw(images, check_random_state(self.random_state))
-            say("chose %d representative patches in %.1f s", self.n_words, time.perf_counter() - start)
+            log("chose %d representative patches in %.1f s", self.n_words, time.perf_counter() - start)
         return self
 
     def _check_settings(self) -> None:
@@ -131,7 +131,7 @@ class SURFHistogramTransformer(TransformerMixin, BaseEstimator):
         """Return how many patches of each image belong to each representative, as CSR (n, n_words) in float32."""
         check_is_fitted(self)
         images = _check_images(images)
-        with showing(self.verbose):
+        with verbosity(self.verbose):
             return sp.vstack(list(self._histograms(images)), format="csr")
 
     def _histograms(self, images: Any) -> Iterator[CSR]:
@@ -169,7 +169,7 @@ class SURFHistogramTransformer(TransformerMixin, BaseEstimator):
     def _map(self, function: Callable[[int], FloatArray], chosen: IntArray, step: str) -> Iterator[list[FloatArray]]:
         """Yield ``function`` of the chosen image numbers, some at a time."""
         for block in row_blocks(len(chosen), BLOCK_IMAGES):
-            report(step, block.start / len(chosen))
+            report_progress(step, block.start / len(chosen))
 
             def one(row: slice, some: IntArray = chosen[block]) -> FloatArray:
                 return function(int(some[row.start]))

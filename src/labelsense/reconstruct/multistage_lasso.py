@@ -38,11 +38,11 @@ class MultistageLassoDecoder(CompiledDecoder):
     --------
     >>> from labelsense import HadamardCompressor, LassoDecoder, MultistageLassoDecoder
     >>> A = HadamardCompressor(n_measurements=32, random_state=0).fit(64).operator_
-    >>> h = A.columns([5, 40]) @ [1.0, 2.0]
+    >>> h = A.columns([5, 9, 40]) @ [1.0, 0.3, 2.0]
     >>> for decoder in (LassoDecoder(2), MultistageLassoDecoder(2)):
-    ...     print(decoder.decode(decoder.prepare(A), [h]).data.round(2).tolist())
-    [0.38, 1.38]
-    [1.0, 2.0]
+    ...     print(decoder.decode(decoder.prepare(A), [h]).toarray()[0, [5, 40]].astype(float).round(2).tolist())
+    [0.72, 1.72]
+    [1.02, 2.02]
     """
 
     guarantee = "none proved in the paper: multi-stage variants of basis pursuit 'may be valid'"

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from labelsense._storage import require, storable
 from labelsense._typing import FloatArray, as_dense
+from labelsense.errors import InputError
 from labelsense.regress.base import FitCost, Learner, as_columns
 
 DENSE_FEATURES = 2**24  # that one row may have
@@ -59,7 +60,7 @@ class SklearnLearner(Learner):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SklearnLearner:
         if y is None:
-            raise ValueError("SklearnLearner requires y to be passed, but the target y is None.")
+            raise InputError("SklearnLearner requires y to be passed, but the target y is None.")
         if sample_weight is not None and not self.takes_weights:
             raise TypeError(f"{type(self.regressor).__name__} does not take sample_weight. Use RidgeLearner.")
         Z, self._flat = as_columns(y)

@@ -13,6 +13,7 @@ from sklearn.model_selection import KFold
 from sklearn.utils import _safe_indexing, check_random_state
 
 from labelsense._typing import DoubleArray, FloatArray
+from labelsense.errors import InputError
 
 FOLDS = 5
 
@@ -103,7 +104,7 @@ def check_two_rows(X: Any) -> int:
     """Return the number of rows, if one can be left out."""
     n = int(X.shape[0] if hasattr(X, "shape") else len(X))
     if n < 2:
-        raise ValueError(f"X must have at least 2 rows, so that one can be left out. Got n_samples = {n}.")
+        raise InputError(f"X must have at least 2 rows, so that one can be left out. Got n_samples = {n}.")
     return n
 
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from labelsense._typing import CSR, DoubleArray, FloatArray, as_dense
 from labelsense._validation import check_places
+from labelsense.errors import InputError
 from labelsense.regress.design import Design
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -36,7 +37,7 @@ def check_training(learner: BaseEstimator, X: Any, y: Any, reset: bool = True) -
     if y.dtype != np.float32:
         highest = float(np.abs(y.data if sp.issparse(y) else y).max(initial=0))
         if highest > LARGEST:
-            raise ValueError(f"y must fit in float32, up to {LARGEST:.2g}. Got {highest:.2g}. Scale the targets.")
+            raise InputError(f"y must fit in float32, up to {LARGEST:.2g}. Got {highest:.2g}. Scale the targets.")
     if X.dtype == np.float64:
         _warn_of_rounding(X)
     return X, y
@@ -55,7 +56,7 @@ def check_magnitude(design: Design) -> None:
     """Refuse rows whose products would overflow."""
     total = design.total_square()
     if not total <= LARGEST:
-        raise ValueError(
+        raise InputError(
             f"X is too large for sums of squares in float32: those of its entries add up to {total:.2g}, and "
             f"{LARGEST:.2g} is the most. Scale the features, for example with sklearn.preprocessing.MaxAbsScaler."
         )
@@ -64,7 +65,7 @@ def check_magnitude(design: Design) -> None:
 def check_solution(*solution: Any) -> None:
     """Refuse to keep coefficients that are not numbers."""
     if not all(map(all_finite, solution)):
-        raise ValueError(
+        raise InputError(
             "The coefficients of the regressions do not fit in float32. Scale the features and targets, for example "
             "with sklearn.preprocessing.StandardScaler, or raise alpha."
         )
@@ -74,7 +75,7 @@ def check_predictions(H: FloatArray, X: Any) -> FloatArray:
     """Return predictions if they are numbers."""
     if not all_finite(H):
         highest = float(np.abs(X.data if sp.issparse(X) else X).max(initial=0))
-        raise ValueError(
+        raise InputError(
             f"The predictions do not fit in float32: X has entries up to {highest:.2g}. Scale it as in training."
         )
     return H

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from labelsense import _kernels
 from labelsense._blocks import map_rows
-from labelsense._progress import report
+from labelsense._progress import report_progress
 from labelsense._typing import DoubleArray, FloatArray
 
 PASS_ROWS = 2048  # rows of a block that one thread passes over
@@ -61,7 +61,7 @@ def conjugate_gradients(
     for taken in range(max_iter):
         if (squares <= limit).all():
             return W, max(1, taken)
-        report("conjugate gradients, systems solved", float((squares <= limit).mean()))
+        report_progress("conjugate gradients, systems solved", float((squares <= limit).mean()))
         Q, curvature = apply(P)
         squares, new = _advance(W, R, P, Q, _ratio(rho, curvature), diagonal)
         if not isinstance(precondition, np.ndarray):

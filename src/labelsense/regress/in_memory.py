@@ -18,7 +18,7 @@ from labelsense.regress.design import DENSE_ROWS, DOUBLE_ROWS, MemoryDesign, sum
 
 COMMON = 0.12  # a feature that this fraction of rows has is multiplied faster by BLAS than entry by entry (measured)
 SPARSE_WORK = 2**24  # multiplications between two looks at Ctrl-C
-EXACT_WORK = 2**18  # multiplications per row of a dense product up to which it is in double
+EXACT_WORK = 2**16  # multiplications per row of a dense product up to which it is in double
 
 Arrays = tuple[Any, Any, Any]  # of CSR, as the kernels want them: int64 starts, int32 columns, float32 values
 

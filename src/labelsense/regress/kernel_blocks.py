@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from labelsense._blocks import row_blocks
-from labelsense._progress import report
+from labelsense._progress import report_progress
 from labelsense._typing import FloatArray
 from labelsense.regress import lapack
 from labelsense.regress.conjugate_gradients import add_ridge, conjugate_gradients
@@ -27,7 +27,7 @@ class KernelStrips:
         """Return K P, (n, m)."""
         out = np.zeros_like(P)
         for rows in row_blocks(len(P), STRIP_ROWS):
-            report("product with the kernel", rows.start / len(P))
+            report_progress("product with the kernel", rows.start / len(P))
             strip = self._strip(rows)
             out[rows] += strip @ P[: rows.stop]
             out[: rows.start] += strip[:, : rows.start].T @ P[rows]

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelsense._blocks import row_blocks
 from labelsense._memory import available_memory
-from labelsense._progress import say, showing
+from labelsense._progress import log, verbosity
 from labelsense._storage import require, require_array, storable
 from labelsense._typing import FloatArray, as_dense
 from labelsense._validation import check_choice, check_count, check_real
@@ -111,7 +111,7 @@ class KernelRidgeLearner(Learner):
 
     def fit(self, X: Any, y: Any) -> KernelRidgeLearner:
         design, Z, budget = self._check_rows(X, y)
-        with showing(self.verbose), np.errstate(over="ignore", invalid="ignore"):
+        with verbosity(self.verbose), np.errstate(over="ignore", invalid="ignore"):
             self._choose(design, Z)
             if self._in_memory(design, budget):
                 self._keep(design, self._system(design, Z).solve(self.alpha_))
@@ -127,7 +127,7 @@ class KernelRidgeLearner(Learner):
         """
         design, Z, budget = self._check_rows(X, y)
         check_two_rows(design)
-        with showing(self.verbose), np.errstate(over="ignore", invalid="ignore"):
+        with verbosity(self.verbose), np.errstate(over="ignore", invalid="ignore"):
             self._choose(design, Z)
             if self._in_memory(design, budget):
                 U, residuals = self._system(design, Z).solve_out_of_sample(self.alpha_)
@@ -177,11 +177,11 @@ class KernelRidgeLearner(Learner):
         return 4 * design.shape[0] ** 2 <= budget
 
     def _system(self, design: MemoryDesign, Z: FloatArray) -> DualSystem:
-        say("kernel ridge: a %d x %d kernel matrix", len(Z), len(Z))
+        log("kernel ridge: a %d x %d kernel matrix", len(Z), len(Z))
         return DualSystem(lambda: kernel_matrix(self.kernel_, design), Z, np.zeros(len(Z)))
 
     def _fit_strips(self, design: MemoryDesign, Z: FloatArray, budget: float) -> None:
-        say("kernel ridge: %d rows by conjugate gradients, %.1f GB of the kernel kept", len(Z), budget / 1e9)
+        log("kernel ridge: %d rows by conjugate gradients, %.1f GB of the kernel kept", len(Z), budget / 1e9)
         strips = KernelStrips(self.kernel_, design, budget)
         tol, max_iter = check_real(self.tol, "tol", low=1e-6, high=1), check_count(self.max_iter, "max_iter")
         U, steps = solve_by_strips(strips, Z, self.alpha_, tol, max_iter, check_random_state(self.random_state))
@@ -238,7 +238,7 @@ class KernelRidgeLearner(Learner):
         def least(i: int) -> float:
             gamma = list(kernels)[i]
             if gamma not in errors:
-                say("kernel %s", kernels[gamma])
+                log("kernel %s", kernels[gamma])
                 errors[gamma] = _penalty_errors(kernels[gamma], sample, targets)
             return min(errors[gamma].values())
 

@@ -8,10 +8,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from labelsense._blocks import row_blocks
-from labelsense._progress import report
+from labelsense._progress import report_progress
 from labelsense._storage import storable
 from labelsense._typing import FloatArray
 from labelsense._validation import check_count, check_real
+from labelsense.errors import InputError
 from labelsense.regress.design import MemoryDesign
 
 KERNEL_ROWS = 1024  # rows of a block of the kernel matrix
@@ -151,7 +152,7 @@ def check_kernel(kernel: Kernel, design: MemoryDesign) -> None:
     longest = squared_lengths(design).max(keepdims=True)
     value = float(kernel.evaluate(longest[:, None].copy(), longest, longest)[0, 0])
     if not np.isfinite(value):
-        raise ValueError(
+        raise InputError(
             f"X is too large for {kernel}: rows of length {np.sqrt(longest[0]):.2g} have the kernel {value}. "
             "Scale the rows to length 1, for example with sklearn.preprocessing.Normalizer."
         )
@@ -162,7 +163,7 @@ def kernel_matrix(kernel: Kernel, design: MemoryDesign) -> FloatArray:
     K = design.outer_gram()
     squares = squared_lengths(design)
     for rows in row_blocks(len(K), KERNEL_ROWS):
-        report("kernel matrix", rows.start / len(K))
+        report_progress("kernel matrix", rows.start / len(K))
         block = np.ascontiguousarray(K[rows, : rows.stop])
         K[rows, : rows.stop] = kernel.evaluate(block, squares[rows], squares[: rows.stop])
     return K

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cython_blas, cython_lapack
 
-from labelsense._progress import report
+from labelsense._progress import report_progress
 
 BLOCK = 1024
 RIGHT_HAND_SIDES = 512  # solved for at a time
@@ -32,7 +32,7 @@ def cholesky(A: Any) -> None:
     for j in range(0, n, block):
         size = min(block, n - j)
         rest = n - j - size
-        report("Cholesky factor", 1 - ((n - j) / n) ** 3)
+        report_progress("Cholesky factor", 1 - ((n - j) / n) ** 3)
         call("potrf", "U", size, A[j:, j:], n)
         if rest:
             below = A[j + size :, j:]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from labelsense._progress import say
+from labelsense._progress import log
 
 
 def errors_downhill(error: Callable[[float], float], grid: list[float]) -> dict[float, float]:
@@ -15,7 +15,7 @@ def errors_downhill(error: Callable[[float], float], grid: list[float]) -> dict[
         alpha = grid[place]
         if alpha not in found:
             found[alpha] = error(alpha)
-            say("alpha %g: mean squared out-of-sample error %.6g", alpha, found[alpha])
+            log("alpha %g: mean squared out-of-sample error %.6g", alpha, found[alpha])
         return found[alpha]
 
     descend(at, len(grid))

@@ -13,10 +13,11 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from labelsense._progress import say, showing
+from labelsense._progress import log, verbosity
 from labelsense._storage import require, require_array, storable
 from labelsense._typing import FloatArray
 from labelsense._validation import check_choice, check_count, check_real
+from labelsense.errors import InputError
 from labelsense.regress import ridge_cost
 from labelsense.regress.base import FitCost, Learner, as_columns, check_two_rows
 from labelsense.regress.checks import (
@@ -129,7 +130,7 @@ class RidgeLearner(Learner):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RidgeLearner:
         rows = self._check_rows(X, y, sample_weight)
-        with showing(self.verbose), np.errstate(over="ignore", invalid="ignore"):
+        with verbosity(self.verbose), np.errstate(over="ignore", invalid="ignore"):
             solver = self._start(rows)
             self._keep(solver, solver.solve(self.alpha_))
         return self
@@ -141,7 +142,7 @@ class RidgeLearner(Learner):
         by five folds. An alpha that "loo" has chosen is chosen by all rows.
         """
         rows = self._check_rows(X, y, sample_weight)
-        with showing(self.verbose), np.errstate(over="ignore", invalid="ignore"):
+        with verbosity(self.verbose), np.errstate(over="ignore", invalid="ignore"):
             return self._shape_like_fit(self._keep_out_of_sample(self._start(rows), rows))
 
     def fit_path(
@@ -154,7 +155,7 @@ class RidgeLearner(Learner):
         penalties = [check_real(alpha, "alphas", low=0) for alpha in alphas]
         first = clone(self).set_params(alpha=min(penalties))
         rows = first._check_rows(X, y, sample_weight)
-        with showing(self.verbose), np.errstate(over="ignore", invalid="ignore"):
+        with verbosity(self.verbose), np.errstate(over="ignore", invalid="ignore"):
             solver = first._start(rows)
         return (first._at(alpha, solver, rows) for alpha in penalties)
 
@@ -209,7 +210,7 @@ class RidgeLearner(Learner):
             return TrainingRows(X, Z, None)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weights.any() or not math.isfinite(weights.sum()):
-            raise ValueError("sample_weight must be finite and not all zero.")
+            raise InputError("sample_weight must be finite and not all zero.")
         return TrainingRows(X, Z, weights)
 
     def _start(self, rows: TrainingRows) -> Solver:
@@ -218,7 +219,7 @@ class RidgeLearner(Learner):
         design = as_design(X)
         check_magnitude(design)
         self.solver_ = self._choose_solver(Size.of(X), Z.shape[1])
-        say("ridge: %d rows, %d features, %d targets by %s", *X.shape, Z.shape[1], self.solver_)
+        log("ridge: %d rows, %d features, %d targets by %s", *X.shape, Z.shape[1], self.solver_)
         self._moments = Moments.of(design, Z, weights) if self.updatable else None
         problem = Problem.build(design, Z, self.fit_intercept, weights)
         solver = self._make_solver(problem)
@@ -246,7 +247,7 @@ class RidgeLearner(Learner):
     def _at(self, alpha: float, solver: Solver, rows: TrainingRows) -> tuple[RidgeLearner, FloatArray]:
         model = copy(self).set_params(alpha=alpha)
         model.alpha_ = alpha
-        with showing(self.verbose), np.errstate(over="ignore", invalid="ignore"):
+        with verbosity(self.verbose), np.errstate(over="ignore", invalid="ignore"):
             H = model._keep_out_of_sample(solver, rows)
         return model, model._shape_like_fit(H)
 
@@ -282,7 +283,7 @@ class RidgeLearner(Learner):
     def _update(self, X: Any, y: Any, sample_weight: Any, sign: int) -> RidgeLearner:
         first = not self.__sklearn_is_fitted__()
         if first and self.alpha == "loo":
-            raise ValueError(
+            raise InputError(
                 "alpha must be a number for partial_fit, or chosen by a fit with updatable=True. Got 'loo'."
             )
         alpha = check_real(self.alpha, "alpha", low=0, remedy="0 is plain least squares.") if first else self.alpha_
@@ -299,7 +300,7 @@ class RidgeLearner(Learner):
             if self._moments is not None:
                 change.merge(self._moments)
             if change.total <= 0:
-                raise ValueError(
+                raise InputError(
                     "sample_weight must not be all zero."
                     if sign > 0
                     else "forget would take out as many rows as were learned, or more. Start again with fit."
@@ -311,12 +312,12 @@ class RidgeLearner(Learner):
 
     def _check_kept(self, Z: Any) -> None:
         if self._moments is None:
-            raise ValueError(
+            raise InputError(
                 "This model was fitted without updatable=True and has kept nothing to go on from. "
                 "Fit it with RidgeLearner(updatable=True), or start with partial_fit."
             )
         if Z.shape[1] != self._moments.right.shape[1]:
-            raise ValueError(f"y must have {self._moments.right.shape[1]} targets, as before. Got {Z.shape[1]}.")
+            raise InputError(f"y must have {self._moments.right.shape[1]} targets, as before. Got {Z.shape[1]}.")
 
     def _choose_solver(self, size: Size, n_targets: int) -> str:
         words = {"auto": None, **{solver: solver for solver in SOLVERS}}
@@ -343,7 +344,7 @@ class RidgeLearner(Learner):
         if self.alphas is not None:
             grid = [check_real(a, "alphas", low=0) for a in self.alphas]
             if not grid or sorted(grid) != grid or grid[0] == 0:
-                raise ValueError(f"alphas must be positive, ascending and not empty. Got {self.alphas!r}.")
+                raise InputError(f"alphas must be positive, ascending and not empty. Got {self.alphas!r}.")
             return grid
         scale = max(problem.X.total_square() / max(1, min(problem.X.shape)), 1e-12)
         return [scale * 10 ** (half / 2) for half in range(-6, 7)]
