@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from labelsense import _kernels
 from labelsense._blocks import map_rows
-from labelsense._progress import report, say
+from labelsense._progress import log, report_progress
 from labelsense._storage import Parts, require, require_array, storable
 from labelsense._typing import CSR, FloatArray
 from labelsense.refine.candidates import Candidates
@@ -73,7 +73,7 @@ class Ranker:
         bounds = np.unique(np.concatenate([[0], cuts, [d]]))
 
         def learn(piece: slice) -> Any:
-            report("classifiers of labels", float(starts[bounds[piece.start]] / max(1, starts[-1])))
+            report_progress("classifiers of labels", float(starts[bounds[piece.start]] / max(1, starts[-1])))
             return _kernels.train_ranker(
                 *arrays,
                 squares,
@@ -90,7 +90,7 @@ class Ranker:
             )
 
         parts = map_rows(learn, len(bounds) - 1, 1, -1)
-        say("ranker: %d of %d classifiers were still changing at the last round", sum(part[4] for part in parts), d)
+        log("ranker: %d of %d classifiers were still changing at the last round", sum(part[4] for part in parts), d)
         counts = np.concatenate([np.diff(part[2]) for part in parts])
         indptr = np.concatenate([[0], np.cumsum(counts)])
         data, indices = (np.concatenate([part[i] for part in parts]) for i in (0, 1))

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from labelsense import _kernels
 from labelsense._blocks import map_rows
 from labelsense._typing import CSR, FloatArray
+from labelsense.compress.base import Operator
 from labelsense.reconstruct import Decoder
 from labelsense.refine.candidates import Candidates, concatenate
 from labelsense.refine.sources import Source
 
 SCORE_NUMBERS = 2**20  # rows times labels that are scored at a time, by each source
+
+
+class Reconstruction(NamedTuple):
+    """A, and a decoder that is prepared for it."""
+
+    operator: Operator
+    decoder: Decoder
+    state: object
+
+    @classmethod
+    def by(cls, decoder: Decoder, operator: Operator) -> Reconstruction:
+        """Prepare a decoder."""
+        return cls(operator, decoder, decoder.prepare(operator))
 
 
 def count_candidates(Y: CSR) -> int:
@@ -26,17 +41,17 @@ def count_candidates(Y: CSR) -> int:
 
 
 def shortlist(
-    sources: Sequence[Source], decoder: Decoder, state: object, X: CSR, H: FloatArray, k: int
+    sources: Sequence[Source], reconstruction: Reconstruction, X: CSR, H: FloatArray, k: int
 ) -> tuple[Candidates, FloatArray]:
     """Return the candidates of each row, and for each source, then the decoder, the scores of each of them.
 
     Candidates are the k labels with the largest weighted sum of standardised scores, and all that the decoder chooses.
     """
-    n, d = H.shape[0], state.n_labels  # type: ignore[attr-defined]
+    n, d = H.shape[0], reconstruction.operator.n_labels
     weights = [source.weight for source in sources]
 
     def choose(rows: slice) -> tuple[Candidates, FloatArray]:
-        decoded = decoder.decode(state, H[rows])
+        decoded = reconstruction.decoder.decode(reconstruction.state, H[rows])
         scores = [source.scores(X[rows], H[rows]) for source in sources]
         size = rows.stop - rows.start
         most = min(d, k + int(np.diff(decoded.indptr).max(initial=0)))

@@ -30,9 +30,12 @@ class Source(ABC):
     ----------
     weight : float
         What its standardised scores count in the choice of candidates.
+    name : str
+        What reports call it.
     """
 
     weight: ClassVar[float] = 1.0
+    name: ClassVar[str]
 
     @abstractmethod
     def scores(self, X: CSR, H: FloatArray) -> FloatArray:
@@ -42,9 +45,14 @@ class Source(ABC):
         """Return scores of rows that it has learned from as if it had not, given those with them."""
         return values
 
+    def check_sizes(self, n_features: int, n_measurements: int, n_labels: int) -> None:
+        """Refuse what a file says if it is of other sizes."""
+
 
 class Correlations(Source):
     """a_j'h / |a_j|: the correlation of the measurements with the column of each label. It learns nothing."""
+
+    name = "correlation"
 
     def __init__(self, operator: Operator) -> None:
         self.operator = operator
@@ -75,7 +83,7 @@ class LinearDecoder(Source):
         Their number.
     """
 
-    weight = 0.5
+    weight, name = 0.5, "linear decoder"
 
     def __init__(
         self, weights: FloatArray, intercept: FloatArray, mean: FloatArray, inverse: FloatArray, n_rows: int
@@ -107,6 +115,9 @@ class LinearDecoder(Source):
         truth = candidates.are_in(Y).astype(np.float32)
         return ((values - leverage * truth) / (1 - leverage)).astype(np.float32)
 
+    def check_sizes(self, n_features: int, n_measurements: int, n_labels: int) -> None:
+        require(self.weights.shape == (n_measurements, n_labels), "the linear decoder must fit A")
+
     def _to_parts(self) -> Parts:
         return {"weights": self.weights, "intercept": self.intercept}
 
@@ -131,7 +142,7 @@ class Centroids(Source):
         Of these sums.
     """
 
-    weight = 0.5
+    weight, name = 0.5, "centroids"
 
     def __init__(self, sums: CSR, lengths: FloatArray) -> None:
         self.sums, self.lengths = sums, lengths
@@ -167,6 +178,9 @@ class Centroids(Source):
     @cached_property
     def _arrays(self) -> tuple[IntArray, Any, FloatArray]:
         return self.sums.indptr.astype(np.int64), self.sums.indices.astype(np.int32), self.sums.data
+
+    def check_sizes(self, n_features: int, n_measurements: int, n_labels: int) -> None:
+        require(self.sums.shape == (n_features, n_labels), "centroids must fit features and labels")
 
     def _to_parts(self) -> Parts:
         return {"sums": self.sums, "lengths": self.lengths}

@@ -78,6 +78,10 @@ class Learner(RegressorMixin, BaseEstimator, ABC):
         of new rows will be.
         """
 
+    def unfitted(self) -> Learner:
+        """Return a copy that has learned nothing, with the settings that the fit has chosen as numbers."""
+        return clone(self)
+
     @abstractmethod
     def cost(self, X: Any, n_targets: int) -> FitCost:
         """Return what a fit of so many regressions on X will take."""

@@ -181,6 +181,9 @@ class RidgeLearner(Learner):
         check_is_fitted(self)
         return self._update(X, y, sample_weight, -1)
 
+    def unfitted(self) -> RidgeLearner:
+        return clone(self).set_params(alpha=self.alpha_, solver=self.solver_, updatable=False)
+
     def cost(self, X: Any, n_targets: int) -> FitCost:
         size = Size.of(X)
         solver = self._choose_solver(size, n_targets)
@@ -240,8 +243,7 @@ class RidgeLearner(Learner):
             self._keep(solver, W)
         else:
             self._keep(solver, solver.solve(self.alpha_))
-            model = clone(self).set_params(alpha=self.alpha_, solver=self.solver_, updatable=False)
-            H = model._predict_folds(X, Z, weights)
+            H = self.unfitted()._predict_folds(X, Z, weights)
         return rows.fill(H, lambda others: product(others.astype(np.float32), self.coef_) + self.intercept_)
 
     def _at(self, alpha: float, solver: Solver, rows: TrainingRows) -> tuple[RidgeLearner, FloatArray]:
