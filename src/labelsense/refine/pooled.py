@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
+from labelsense._blocks import map_rows
 from labelsense._storage import Parts, require, require_array, storable
 from labelsense._typing import DoubleArray, FloatArray, IntArray
 from labelsense.refine.trees import BoostedTrees
@@ -54,9 +55,14 @@ class PooledModel:
         """
         out = np.empty(len(F), np.float32)
         fold = row % FOLDS
-        for held in range(FOLDS):
-            out[fold == held] = cls._fit(F[fold != held], truth[fold != held]).predict(F[fold == held])
-        final = cls._fit(F, truth)
+
+        def fit(part: slice) -> PooledModel:
+            chosen = fold != part.start  # all of them, for the last one
+            model = cls._fit(F[chosen], truth[chosen])
+            out[~chosen] = model.predict(F[~chosen])
+            return model
+
+        final = map_rows(fit, FOLDS + 1, 1, -1)[-1]
         final.slope, final.offset = _fit_platt(_log_odds(out), truth)
         return final, expit(final.slope * _log_odds(out) + final.offset).astype(np.float32)
 

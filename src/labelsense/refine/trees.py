@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
+from threadpoolctl import threadpool_limits
 
 from labelsense import _kernels
 from labelsense._blocks import map_rows
@@ -47,7 +48,7 @@ class BoostedTrees:
     @classmethod
     def train(cls, F: FloatArray, truth: NDArray[np.bool_]) -> BoostedTrees:
         """Learn which pairs are right from their features F (pairs, f)."""
-        model = HistGradientBoostingClassifier(
+        learner = HistGradientBoostingClassifier(
             max_iter=ROUNDS,
             learning_rate=RATE,
             max_leaf_nodes=LEAVES,
@@ -56,7 +57,9 @@ class BoostedTrees:
             max_features=SHARE,
             early_stopping=False,
             random_state=0,
-        ).fit(F, truth)
+        )
+        with threadpool_limits(1, "openmp"):  # its threads wait for each other: several fits at a time are faster
+            model = learner.fit(F, truth)
         trees = [_nodes(predictor.nodes) for (predictor,) in model._predictors]
         sizes = np.cumsum([0, *(len(feature) for feature, _, _ in trees)])
         left = np.concatenate([part + start for (_, _, part), start in zip(trees, sizes[:-1], strict=True)])
