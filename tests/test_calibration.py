@@ -35,9 +35,9 @@ def test_bins_hold_equally_many_of_the_stored_pairs(case, n_bins):
     curve = reliability_curve(Y, P, n_bins)
     pairs = sorted((p, i) for i, p in enumerate(P.data))
     true = Y[P.nonzero()]
-    assert len(curve.count) == min(n_bins, P.nnz)
-    assert curve.count.sum() == P.nnz
-    assert np.ptp(curve.count) <= 1 if P.nnz else True
+    assert len(curve.n_pairs) == min(n_bins, P.nnz)
+    assert curve.n_pairs.sum() == P.nnz
+    assert np.ptp(curve.n_pairs) <= 1 if P.nnz else True
     start, error = 0, 0.0
     for predicted, observed, count in zip(*curve, strict=True):
         part = pairs[start : start + count]

@@ -41,8 +41,8 @@ def test_the_figures_of_each_label_are_those_of_scikit_learn(case):
     np.testing.assert_allclose(table.precision, precision)
     np.testing.assert_allclose(table.recall, recall)
     np.testing.assert_allclose(table.f1, f1)
-    np.testing.assert_array_equal(table.count, count)
-    np.testing.assert_array_equal(table.predicted, P.sum(axis=0))
+    np.testing.assert_array_equal(table.n_true, count)
+    np.testing.assert_array_equal(table.n_predicted, P.sum(axis=0))
 
 
 @given(sets(), st.lists(st.integers(0, 2), min_size=8, max_size=8))
@@ -62,7 +62,7 @@ def test_a_million_labels_are_not_a_million_columns():
     Y.sum_duplicates()
     Y.data[:] = 1
     assert f1_score(Y, Y) == f1_score(Y, Y, "micro") == f1_score(Y, Y, "macro") == 1
-    assert label_table(Y, Y).count.sum() == Y.nnz
+    assert label_table(Y, Y).n_true.sum() == Y.nnz
 
 
 def test_bad_input():

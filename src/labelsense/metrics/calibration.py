@@ -27,19 +27,19 @@ class Reliability(NamedTuple):
         The mean probability, ascending.
     observed : array (bins,)
         The share of the pairs that are true labels.
-    count : array (bins,)
+    n_pairs : array (bins,)
         How many pairs.
     """
 
     predicted: DoubleArray
     observed: DoubleArray
-    count: IntArray
+    n_pairs: IntArray
 
     @property
     def error(self) -> float:
         """The expected calibration error: the mean over pairs of |predicted - observed| of their bin."""
         gaps = np.abs(self.predicted - self.observed)
-        return float(gaps @ self.count / max(self.count.sum(), 1))
+        return float(gaps @ self.n_pairs / max(self.n_pairs.sum(), 1))
 
 
 def reliability_curve(Y_true: Any, probabilities: Any, n_bins: int = BINS) -> Reliability:
@@ -51,7 +51,7 @@ def reliability_curve(Y_true: Any, probabilities: Any, n_bins: int = BINS) -> Re
     Examples
     --------
     >>> curve = reliability_curve([[1, 0, 0], [1, 1, 0]], [[0.9, 0.2, 0], [0.8, 0.3, 0]], n_bins=2)
-    >>> curve.predicted.round(2).tolist(), curve.observed.tolist(), curve.count.tolist()
+    >>> curve.predicted.round(2).tolist(), curve.observed.tolist(), curve.n_pairs.tolist()
     ([0.25, 0.85], [0.5, 1.0], [2, 2])
     """
     return make_reliability(*check_probabilities(probabilities, Y_true), check_count(n_bins, "n_bins"))

@@ -131,6 +131,11 @@ def ranking_figures(
     return figures
 
 
+def rank_precision(Y: CSR, top: TopK, places: int) -> DoubleArray:
+    """Return how often the label at each of the first places of a ranking is true; nothing is checked."""
+    return _hits(Y, top)[:, :places].mean(axis=0)
+
+
 def _check(Y_true: Any, predicted: Any, k: int) -> tuple[CSR, TopK]:
     """Return the true labels, and the k best predicted ones by column number."""
     check_count(k, "k")

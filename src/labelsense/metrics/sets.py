@@ -16,16 +16,16 @@ class LabelTable(NamedTuple):
 
     Attributes
     ----------
-    count : array (d,)
+    n_true : array (d,)
         Rows that have the label.
-    predicted : array (d,)
+    n_predicted : array (d,)
         Rows for which it is predicted.
     precision, recall, f1 : array (d,)
         0 where they are 0 / 0.
     """
 
-    count: IntArray
-    predicted: IntArray
+    n_true: IntArray
+    n_predicted: IntArray
     precision: DoubleArray
     recall: DoubleArray
     f1: DoubleArray
@@ -82,7 +82,7 @@ def f1_figures(Y: CSR, P: CSR, unseen: Any = 0) -> dict[str, float]:
     hits = np.bincount(rows_of(P)[_hits(Y, P)], minlength=Y.shape[0])
     sizes = np.diff(Y.indptr) + unseen + np.diff(P.indptr)
     table = make_label_table(Y, P)
-    known = table.count + table.predicted > 0
+    known = table.n_true + table.n_predicted > 0
     return {
         "samples": float((2 * hits / np.maximum(sizes, 1)).mean()),
         "micro": float(2 * hits.sum() / max(sizes.sum(), 1)),
