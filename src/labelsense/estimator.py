@@ -20,6 +20,7 @@ from labelsense._validation import check_choice, check_count, check_same_length,
 from labelsense.compress import COMPRESSORS, Compressor, Operator
 from labelsense.diagnose import Diagnosis, diagnose
 from labelsense.errors import InputError
+from labelsense.labels import count_labels
 from labelsense.predictor import LabelPredictor, changing, learn, predict_measurements
 from labelsense.reconstruct import DECODERS, Decoder
 from labelsense.regress import Learner
@@ -72,6 +73,8 @@ class CompressedLabelClassifier(LabelPredictor):
         The labels in column order.
     label_counts_ : array (d,)
         How many of the rows learned from have each label.
+    n_samples_seen_ : int
+        How many rows were learned from.
 
     References
     ----------
@@ -142,7 +145,9 @@ class CompressedLabelClassifier(LabelPredictor):
             learner = learn(self._copy_learner(), "partial_fit", X, operator.compress(Y), sample_weight)
             if self.label_counts_ is not None:
                 known = np.pad(self.label_counts_, (0, vocabulary.n_labels - len(self.label_counts_)))
-                self.label_counts_ = known + _count(Y)
+                self.label_counts_ = known + count_labels(Y)
+            if self.n_samples_seen_ is not None:
+                self.n_samples_seen_ += Y.shape[0]
             self.compressor_.operator_, self.vocabulary_ = operator, vocabulary
             self.learner_, self._state = learner, None
         return self
@@ -160,6 +165,8 @@ class CompressedLabelClassifier(LabelPredictor):
             Z = self.compressor_.operator_.compress(Y)
             self.learner_ = learn(self._copy_learner(), "forget", X, Z, sample_weight)
             self.label_counts_, self._state = counts, None
+            if self.n_samples_seen_ is not None:
+                self.n_samples_seen_ -= Y.shape[0]
         return self
 
     def measure(self, X: Any) -> FloatArray:
@@ -193,7 +200,7 @@ class CompressedLabelClassifier(LabelPredictor):
             log("learned %d regressions on %d rows in %.1f s", Z.shape[1], len(Z), _since(start))
         with changing:
             self.compressor_, self.decoder_, self.learner_ = compressor, decoder, learner
-            self.vocabulary_, self.label_counts_, self._state = vocabulary, _count(Y), None
+            self.vocabulary_, self._state = vocabulary, None
         return self
 
     def _scores(self, X: Any, at_least: int) -> CSR:
@@ -231,7 +238,6 @@ class CompressedLabelClassifier(LabelPredictor):
         if m * operator.n_labels <= TRIED_NUMBERS:  # what a larger A needs is made when it is first used
             self.decoder_.decode(self.decoder_.prepare(operator), np.zeros((1, m), np.float32))
 
-    label_counts_: IntArray | None = None  # a model file of before has none
     _state: Parts | None = None
 
     def __getstate__(self) -> Any:
@@ -245,7 +251,7 @@ class CompressedLabelClassifier(LabelPredictor):
         """Return the counts of labels without these rows; refuse rows that cannot have been learned."""
         if self.label_counts_ is None:
             return None
-        counts = self.label_counts_ - _count(Y)
+        counts = self.label_counts_ - count_labels(Y)
         if counts.min() < 0:
             j = int(counts.argmin())
             raise InputError(
@@ -276,11 +282,6 @@ def _updatable(learner: Learner) -> Learner:
     if not learner.takes_updates:
         raise TypeError(f"{type(learner).__name__} cannot be updated. Use RidgeLearner with a number for alpha.")
     return learner
-
-
-def _count(Y: CSR) -> IntArray:
-    """Return how many rows have each label."""
-    return np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.int64)
 
 
 def _since(start: float) -> float:

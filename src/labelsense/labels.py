@@ -166,3 +166,8 @@ def top_k(scores: CSR, k: int) -> TopK:
     labels[row[best], place[best]] = scores.indices[order[best]]
     values[row[best], place[best]] = scores.data[order[best]]
     return TopK(labels, values)
+
+
+def count_labels(Y: CSR) -> IntArray:
+    """Return how many rows have each label."""
+    return np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.int64)
