@@ -19,7 +19,7 @@ from labelsense.compress import Compressor, HadamardCompressor, WhitenedCompress
 from labelsense.features import make_features
 from labelsense.labels import top_k
 from labelsense.metrics import ranking_figures
-from labelsense.reconstruct import OMPDecoder
+from labelsense.reconstruct import Decoder, OMPDecoder
 from labelsense.refine import Reconstruction, Refiner
 from labelsense.regress import KernelRidgeLearner, Learner, RBFKernel, RidgeLearner
 from labelsense.regress.penalty import descend
@@ -101,8 +101,8 @@ class Choice:
     tried: tuple[Tried, ...]
 
 
-def choose(X: Any, Y: CSR, budget: Budget, *, scale: bool, random_state: Any) -> Choice:
-    """Choose how to scale features, if they may be, and a learner with its penalty.
+def choose(X: Any, Y: CSR, budget: Budget, *, scale: bool, kernels: bool, random_state: Any) -> Choice:
+    """Choose how to scale features, if they may be, and a learner with its penalty, a kernel if there may be one.
 
     On a sample of the rows, each setting predicts the measurements of every row by a model that has not seen the row
     (leave-one-out in closed form), these are decoded, and the most precise one wins.
@@ -116,7 +116,7 @@ def choose(X: Any, Y: CSR, budget: Budget, *, scale: bool, random_state: Any) ->
     for word, F in scaled.items():
         trial.walk_penalties(word, F, RidgeLearner(solver="primal" if F.shape[1] < len(rows) else "dual"))
     best = trial.best()
-    if _kernel_seconds(X, m) <= budget.kernel_seconds:
+    if kernels and _kernel_seconds(X, m) <= budget.kernel_seconds:
         for word in words if budget.thorough else [best.features]:
             trial.walk_kernels(word, scaled[word])
         rival = trial.best()
@@ -141,6 +141,11 @@ def choose_compressor(n_labels: int) -> Compressor:
     m = choose_measurements(n_labels)
     fits = 4.0 * m * (2 * m + n_labels) <= min(2**32, MEMORY_SHARE * available_memory())
     return WhitenedCompressor(m) if fits else HadamardCompressor(m)
+
+
+def choose_decoder(compressor: Compressor) -> Decoder:
+    """Return the decoder of a model for which none was given: orthogonal matching pursuit."""
+    return OMPDecoder(penalty=0.1) if isinstance(compressor, WhitenedCompressor) else OMPDecoder()
 
 
 def choose_refiner(budget: Budget) -> Refiner:

@@ -131,7 +131,6 @@ class LabelPredictor(BaseEstimator, ABC):
         ks = [check_count(k, "each of ks") for k in ks]
         if not ks:
             raise InputError("ks must name at least one k. Got none.")
-        given = X
         X, Y, unseen = self._check_test(X, y)
         scores = ranking = self._scores(X, 1)
         if np.diff(scores.indptr).min() < min(max(ks), Y.shape[1]):
@@ -145,7 +144,7 @@ class LabelPredictor(BaseEstimator, ABC):
             ks,
             ranking,
             self._choose(scores),
-            self.predict_proba(given) if hasattr(self, "predict_proba") else None,
+            scores if hasattr(self, "predict_proba") else None,
             weights,
             self.labels_,
         )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,9 +16,10 @@ from labelsense._storage import require, storable
 from labelsense._typing import CSR, FloatArray, IntArray, RandomState
 from labelsense._validation import check_count
 from labelsense.labels import top_k
-from labelsense.metrics import ranking_figures
+from labelsense.metrics import best_f1_threshold, ranking_figures
 from labelsense.refine.candidates import Candidates, concatenate
 from labelsense.refine.pooled import PooledModel
+from labelsense.refine.ranker import Ranker
 from labelsense.refine.shortlist import Reconstruction, count_candidates
 from labelsense.refine.stage import Stage, as_rows
 from labelsense.regress import Learner
@@ -44,6 +47,7 @@ class Calibration:
     probabilities : CSR (n_rows, d)
         Of the rows, by models that have not learned from them.
     truth : CSR (n_rows, d)
+        Their labels.
     """
 
     n_rows: int
@@ -52,6 +56,11 @@ class Calibration:
     chosen: str
     probabilities: CSR = field(repr=False)
     truth: CSR = field(repr=False)
+
+    @cached_property
+    def threshold(self) -> float:
+        """The probability from which on labels have the best F1."""
+        return best_f1_threshold(self.probabilities, self.truth)
 
 
 @storable(private=("_stage", "_pooled"))
@@ -88,6 +97,7 @@ class Refiner(BaseEstimator):
         self.n_calibration = n_calibration
         self.random_state = random_state
 
+    n_candidates_: int
     _stage: Stage
     _pooled: PooledModel
 
@@ -98,6 +108,9 @@ class Refiner(BaseEstimator):
 
         The learner is a fitted one, of which copies are fitted to parts of the rows.
         """
+        if sample_weight is not None:  # rows without weight are as if they were not there
+            kept = np.flatnonzero(sample_weight)
+            X, Y, H, sample_weight = _safe_indexing(X, kept), Y[kept], H[kept], sample_weight[kept]
         k = count_candidates(Y) if self.n_candidates == "auto" else min(int(self.n_candidates), Y.shape[1])
         rows, Z = as_rows(X), reconstruction.operator.compress(Y)
         parts = []
@@ -111,13 +124,32 @@ class Refiner(BaseEstimator):
             parts.append((*stage.pairs(rows[held], H_held, reconstruction), held))
         calibration = self._judge(stage.judges(), parts, Y)
         log("refine: all rows")
-        self._stage = Stage.learn(rows, H, Y, reconstruction, k, self.C)
+        self._stage, self.n_candidates_ = Stage.learn(rows, H, Y, reconstruction, k, self.C), k
         return calibration
 
     def predict(self, X: Any, H: FloatArray, reconstruction: Reconstruction) -> CSR:
         """Return the probabilities of the candidates of each row, as CSR (n, d)."""
         candidates, F = self._stage.pairs(as_rows(X), H, reconstruction)
         return candidates.matrix(self._pooled.predict(F))
+
+    def updated(self, X: Any, Y: CSR, sign: int) -> Refiner:
+        """Return a copy that has learned rows (sign 1) or forgotten them (-1), as far as that is exact.
+
+        Label counts and centroids add up; classifiers of labels and probabilities stay as they are. Labels that are new
+        have no classifier.
+        """
+        refiner = copy(self)
+        refiner._stage = self._stage.updated(as_rows(X), Y, sign)
+        return refiner
+
+    @property
+    def ranker(self) -> Ranker:
+        """The linear classifiers of labels."""
+        return self._stage.ranker
+
+    def check_sizes(self, n_features: int, n_measurements: int, n_labels: int) -> None:
+        """Refuse what a file says if it is of other sizes."""
+        self._stage.check_sizes(n_features, n_measurements, n_labels)
 
     def _judge(
         self, judges: dict[str, int], parts: list[tuple[Candidates, FloatArray, IntArray]], Y: CSR

@@ -45,6 +45,10 @@ class Source(ABC):
         """Return scores of rows that it has learned from as if it had not, given those with them."""
         return values
 
+    def updated(self, X: CSR, Y: CSR, sign: int) -> Source:
+        """Return a source that has learned rows (sign 1) or forgotten them (-1), or that has the new labels at least."""
+        return self
+
     def check_sizes(self, n_features: int, n_measurements: int, n_labels: int) -> None:
         """Refuse what a file says if it is of other sizes."""
 
@@ -115,6 +119,11 @@ class LinearDecoder(Source):
         truth = candidates.are_in(Y).astype(np.float32)
         return ((values - leverage * truth) / (1 - leverage)).astype(np.float32)
 
+    def updated(self, X: CSR, Y: CSR, sign: int) -> LinearDecoder:
+        more = Y.shape[1] - len(self.intercept)
+        weights, intercept = np.pad(self.weights, ((0, 0), (0, more))), np.pad(self.intercept, (0, more))
+        return LinearDecoder(weights, intercept, self.mean, self.inverse, self.n_rows)
+
     def check_sizes(self, n_features: int, n_measurements: int, n_labels: int) -> None:
         require(self.weights.shape == (n_measurements, n_labels), "the linear decoder must fit A")
 
@@ -150,8 +159,12 @@ class Centroids(Source):
     @classmethod
     def learn(cls, X: CSR, Y: CSR) -> Centroids:
         """Sum the rows of X (n, p) by the labels that they have."""
-        sums = sp.csr_array(X.T @ Y, dtype=np.float32)
-        squares = np.bincount(sums.indices, np.square(sums.data, dtype=np.float64), Y.shape[1])
+        return cls._of(X.T @ Y)
+
+    @classmethod
+    def _of(cls, sums: Any) -> Centroids:
+        sums = sp.csr_array(sums, dtype=np.float32)
+        squares = np.bincount(sums.indices, np.square(sums.data, dtype=np.float64), sums.shape[1])
         return cls(sums, np.sqrt(squares).astype(np.float32))
 
     def scores(self, X: CSR, H: FloatArray) -> FloatArray:
@@ -178,6 +191,10 @@ class Centroids(Source):
     @cached_property
     def _arrays(self) -> tuple[IntArray, Any, FloatArray]:
         return self.sums.indptr.astype(np.int64), self.sums.indices.astype(np.int32), self.sums.data
+
+    def updated(self, X: CSR, Y: CSR, sign: int) -> Centroids:
+        sums = sp.csr_array((self.sums.data, self.sums.indices, self.sums.indptr), shape=(X.shape[1], Y.shape[1]))
+        return Centroids._of(sums + sign * (X.T @ Y))
 
     def check_sizes(self, n_features: int, n_measurements: int, n_labels: int) -> None:
         require(self.sums.shape == (n_features, n_labels), "centroids must fit features and labels")

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from labelsense._progress import log, verbosity
 from labelsense._storage import require, require_array, storable
-from labelsense._typing import FloatArray
+from labelsense._typing import DoubleArray, FloatArray
 from labelsense._validation import check_choice, check_count, check_real
 from labelsense.errors import InputError
 from labelsense.regress import ridge_cost
@@ -183,6 +183,10 @@ class RidgeLearner(Learner):
 
     def unfitted(self) -> RidgeLearner:
         return clone(self).set_params(alpha=self.alpha_, solver=self.solver_, updatable=False)
+
+    def combine_targets(self, direction: Any) -> tuple[DoubleArray, float]:
+        W, b = self._solved()
+        return W.astype(np.float64) @ direction, float(b.astype(np.float64) @ direction)
 
     def cost(self, X: Any, n_targets: int) -> FitCost:
         size = Size.of(X)
