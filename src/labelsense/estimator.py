@@ -20,7 +20,7 @@ from labelsense._storage import require, storable
 from labelsense._typing import CSR, FloatArray, IntArray, Label, RandomState
 from labelsense._validation import check_choice, check_count, check_real, check_same_length, check_weights
 from labelsense.chooser import BUDGETS, choose, choose_compressor, choose_decoder, choose_refiner
-from labelsense.compress import COMPRESSORS, Compressor, Operator
+from labelsense.compress import COMPRESSORS, Compressor, Operator, WhitenedCompressor
 from labelsense.diagnose import Diagnosis, diagnose
 from labelsense.errors import InputError
 from labelsense.explain import Explanation, explain_measurements, explain_ranker
@@ -28,10 +28,10 @@ from labelsense.features import make_features
 from labelsense.labels import count_labels, top_k
 from labelsense.metrics import above
 from labelsense.predictor import THRESHOLD, LabelPredictor, changing, learn, predict_measurements
-from labelsense.reconstruct import DECODERS, Decoder
+from labelsense.reconstruct import DECODERS, Decoder, OMPDecoder
 from labelsense.refine import Calibration, Reconstruction, Refiner
 from labelsense.refine.refiner import LEAST_ROWS
-from labelsense.regress import Learner, RidgeLearner
+from labelsense.regress import LEARNERS, Learner, RidgeLearner
 from labelsense.report import Report, report_fit
 
 MEASURE_ROWS = 4096  # rows of X that are predicted at a time
@@ -147,7 +147,12 @@ class CompressedLabelClassifier(LabelPredictor):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    _words = LabelPredictor._words | {"compressor": COMPRESSORS, "decoder": DECODERS}
+    # "auto" has the parameters of what it most often is.
+    _words = LabelPredictor._words | {
+        "compressor": {**COMPRESSORS, "auto": WhitenedCompressor},
+        "learner": {**LEARNERS, "auto": RidgeLearner},
+        "decoder": {**DECODERS, "auto": lambda: OMPDecoder(penalty=0.1)},
+    }
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CompressedLabelClassifier:
         """Learn from X (n, p) and y.
@@ -186,7 +191,9 @@ class CompressedLabelClassifier(LabelPredictor):
         with changing:
             self.compressor_, self.decoder_, self.learner_, self.refiner_ = compressor, decoder, learner, refiner
             self.scaling_, self.vocabulary_ = scaling, vocabulary
-            self.threshold_ = threshold if threshold is not None else calibration.threshold if calibration else THRESHOLD
+            self.threshold_ = (
+                threshold if threshold is not None else calibration.threshold if calibration else THRESHOLD
+            )
             self.report_ = report_fit(self, choice, calibration)
             self._state = Parts(learner, reconstruction, refiner)
         return self
@@ -266,7 +273,7 @@ class CompressedLabelClassifier(LabelPredictor):
             learner = parts.learner.unfitted()
             H = learner.fit_out_of_sample(X, parts.operator.compress(Y))
             calibration = refiner.fit(X, Y, H, learner, parts.reconstruction)
-            self.threshold_ = self._check_threshold() or calibration.threshold
+            self.threshold_ = _first(self._check_threshold(), calibration.threshold)
             self.refiner_, self._state = refiner, Parts(parts.learner, parts.reconstruction, refiner)
             self.report_ = report_fit(self, None, calibration)
         return self
@@ -330,8 +337,7 @@ class CompressedLabelClassifier(LabelPredictor):
         with changing:
             self.compressor_, self.decoder_, self.learner_ = compressor, decoder, learner
             self.refiner_, self.scaling_, self.vocabulary_, self._state = None, None, vocabulary, None
-            threshold = self._check_threshold()
-            self.threshold_ = THRESHOLD if threshold is None else threshold
+            self.threshold_ = _first(self._check_threshold(), THRESHOLD)
             self.report_ = report_fit(self, None, None)
         return self
 
@@ -428,7 +434,7 @@ class CompressedLabelClassifier(LabelPredictor):
 
     def _make_parts(self, Y: CSR, weights: Any, seed: int) -> tuple[Compressor, Decoder]:
         """Return a fitted compressor, and a decoder whose support fits."""
-        words = {"auto": lambda: choose_compressor(Y.shape[1]), **COMPRESSORS}
+        words = {**COMPRESSORS, "auto": lambda: choose_compressor(Y.shape[1])}
         given = self.compressor
         compressor = clone(given) if isinstance(given, Compressor) else check_choice(given, "compressor", words)()
         if compressor.random_state is None:
@@ -439,7 +445,7 @@ class CompressedLabelClassifier(LabelPredictor):
             weights = weights / weights.sum()
             compressor.fit_frequencies(Y.shape[1], float(weights @ np.diff(Y.indptr)), weights @ Y)
         log("compressed %d labels to %d measurements", Y.shape[1], compressor.operator_.n_measurements)
-        decoders = {"auto": lambda: choose_decoder(compressor), **DECODERS}
+        decoders = {**DECODERS, "auto": lambda: choose_decoder(compressor)}
         decoder = (
             clone(self.decoder)
             if isinstance(self.decoder, Decoder)
@@ -481,6 +487,11 @@ def _updatable(learner: Learner) -> Learner:
     if not learner.takes_updates:
         raise TypeError(f"{type(learner).__name__} cannot be updated. Use RidgeLearner with a number for alpha.")
     return learner
+
+
+def _first(*values: float | None) -> float:
+    """Return the first that is given."""
+    return next(value for value in values if value is not None)
 
 
 def _since(start: float) -> float:

@@ -73,7 +73,9 @@ def explain_measurements(
     score = float(predict(x)[0].astype(np.float64) @ direction)
     if known is not None:
         weights, constant = known
-        return Explanation(label, score, float(constant), _sorted(names, row.indices, row.data * weights[row.indices]), True)
+        return Explanation(
+            label, score, float(constant), _sorted(names, row.indices, row.data * weights[row.indices]), True
+        )
     largest = np.argsort(-np.abs(row.data), kind="stable")[:OCCLUDED]
     without = sp.csr_array(sp.vstack([row] * (len(largest) + 1), format="csr"))
     for i, place in enumerate(largest):
@@ -81,7 +83,9 @@ def explain_measurements(
     without.data[len(largest) * row.nnz :] = 0
     without.eliminate_zeros()
     scores = predict(without if sp.issparse(x) else without.toarray()).astype(np.float64) @ direction
-    return Explanation(label, score, float(scores[-1]), _sorted(names, row.indices[largest], score - scores[:-1]), False)
+    return Explanation(
+        label, score, float(scores[-1]), _sorted(names, row.indices[largest], score - scores[:-1]), False
+    )
 
 
 def explain_ranker(ranker: Ranker, x: Any, j: int, label: Label, names: Any) -> Explanation:
@@ -91,7 +95,9 @@ def explain_ranker(ranker: Ranker, x: Any, j: int, label: Label, names: Any) -> 
     values = row.data * weights[row.indices]
     constant = float(ranker.bias[j])
     used = values != 0
-    return Explanation(label, float(values.sum()) + constant, constant, _sorted(names, row.indices[used], values[used]), True)
+    return Explanation(
+        label, float(values.sum()) + constant, constant, _sorted(names, row.indices[used], values[used]), True
+    )
 
 
 def _sorted(names: Any, columns: Any, values: FloatArray) -> list[tuple[Any, float]]:

@@ -50,7 +50,10 @@ class Report:
         lines = ["chosen", *(f"  {key:<13} {value}" for key, value in self.chosen.items())]
         if self.tried:
             best = sorted(self.tried, key=lambda row: -sum(row[key] for key in ("P@1", "P@3", "P@5")))
-            lines += ["", *_table(f"tried ({len(best)}, the best first)", {row["setting"]: row for row in best[:TABLE]})]
+            lines += [
+                "",
+                *_table(f"tried ({len(best)}, the best first)", {row["setting"]: row for row in best[:TABLE]}),
+            ]
         if self.judges:
             lines += ["", *_table("on rows that nothing had learned from", self.judges)]
         if self.expected:
@@ -63,7 +66,9 @@ class Report:
 
     @classmethod
     def _from_parts(cls, parts: Parts) -> Report:
-        report = cls(**{name: parts[name] for name in ("chosen", "tried", "judges", "expected", "reliability", "notes")})
+        report = cls(
+            **{name: parts[name] for name in ("chosen", "tried", "judges", "expected", "reliability", "notes")}
+        )
         require(_is_data(list(vars(report).values())), "a report must be of plain values")
         return report
 
@@ -94,7 +99,9 @@ def report_fit(model: Any, choice: Choice | None, calibration: Calibration | Non
         "rows": float(calibration.n_rows),
     }
     chosen["refiner"] += f", {calibration.chosen}"
-    bins = [(float(p), float(q), int(n)) for p, q, n in zip(curve.predicted, curve.observed, curve.n_pairs, strict=True)]
+    bins = [
+        (float(p), float(q), int(n)) for p, q, n in zip(curve.predicted, curve.observed, curve.n_pairs, strict=True)
+    ]
     return Report(chosen, tried, calibration.figures, expected, bins, [])
 
 
@@ -107,8 +114,13 @@ def _describe_learner(learner: Any) -> str:
 def _table(title: str, rows: dict[str, dict[str, float]]) -> list[str]:
     width = max(len(title), *(len(name) + 2 for name in rows))
     head = f"{title:<{width}}    P@1    P@3    P@5"
-    return [head, *(f"  {name:<{width - 2}} " + "".join(f" {100 * row[k]:6.2f}" for k in ("P@1", "P@3", "P@5"))
-                    for name, row in rows.items())]
+    return [
+        head,
+        *(
+            f"  {name:<{width - 2}} " + "".join(f" {100 * row[k]:6.2f}" for k in ("P@1", "P@3", "P@5"))
+            for name, row in rows.items()
+        ),
+    ]
 
 
 def _is_data(value: Any) -> bool:

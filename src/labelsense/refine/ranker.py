@@ -116,7 +116,9 @@ class Ranker:
         """Return classifiers for more labels: nothing speaks for the new ones or against them."""
         d = len(self.bias)
         indptr = np.pad(self.weights.indptr, (0, n_labels - d), mode="edge")
-        weights = sp.csr_array((self.weights.data, self.weights.indices, indptr), shape=(n_labels, self.weights.shape[1]))
+        weights = sp.csr_array(
+            (self.weights.data, self.weights.indices, indptr), shape=(n_labels, self.weights.shape[1])
+        )
         return Ranker(weights, np.pad(self.bias, (0, n_labels - d)))
 
     def _to_parts(self) -> Parts:

@@ -185,4 +185,3 @@ class Refiner(BaseEstimator):
         require(isinstance(self._stage, Stage) and isinstance(self._pooled, PooledModel), "it must have learned")
         f = self._stage.n_pair_features
         require(len(self._pooled.weights) == f, "the pooled model must fit what the sources say")
-

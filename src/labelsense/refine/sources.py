@@ -46,10 +46,10 @@ class Source(ABC):
         return values
 
     def updated(self, X: CSR, Y: CSR, sign: int) -> Source:
-        """Return a source that has learned rows (sign 1) or forgotten them (-1), or that has the new labels at least."""
+        """Return a source that has learned rows (sign 1) or forgotten them (-1), or just has their new labels."""
         return self
 
-    def check_sizes(self, n_features: int, n_measurements: int, n_labels: int) -> None:
+    def check_sizes(self, n_features: int, n_measurements: int, n_labels: int) -> None:  # noqa: B027
         """Refuse what a file says if it is of other sizes."""
 
 
