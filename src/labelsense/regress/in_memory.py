@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from labelsense import _kernels
 from labelsense._blocks import map_rows, row_blocks
+from labelsense._gram import add_gram
 from labelsense._storage import Parts, all_finite, require, require_array, storable
 from labelsense._typing import CSR, DoubleArray, FloatArray, Precision, Rows, as_dense
 from labelsense._validation import check_places
@@ -97,23 +98,14 @@ class DenseDesign(StoredDesign):
         return sum_over_blocks(self.shape[0], lambda rows: X[rows].T @ B[rows], size)
 
     def gram(self, kind: Precision = np.float32) -> Any:
-        X = self.X if kind is np.float64 else self._single
-
-        def of_block(rows: slice) -> Any:
-            block: Any = X[rows].astype(kind, copy=False)
-            return block.T @ block
-
-        return np.ascontiguousarray(sum_over_blocks(self.shape[0], of_block), dtype=kind)
+        G: Any = np.zeros((self.shape[1], self.shape[1]), kind)
+        add_gram(G, self.X if kind is np.float64 else self._single)
+        return G
 
     def outer_gram(self, kind: Precision = np.float32) -> Any:
-        if kind is np.float32:
-            return self._single @ self._single.T
-
-        def of_block(columns: slice) -> DoubleArray:
-            block = self.X[:, columns].astype(np.float64, copy=False)
-            return block @ block.T
-
-        return sum_over_blocks(self.shape[1], of_block)
+        K: Any = np.zeros((self.shape[0], self.shape[0]), kind)
+        add_gram(K, (self.X if kind is np.float64 else self._single).T)
+        return K
 
     def times_rows_of(self, other: MemoryDesign) -> FloatArray:
         _check_same_features(self, other)
@@ -184,10 +176,8 @@ class SparseDesign(StoredDesign):
 
     def outer_gram(self, kind: Precision = np.float32) -> Any:
         common, rare = self._split
-        common = common.astype(kind, copy=False)
         K = rare._transposed.gram(kind)
-        for rows in row_blocks(len(K), DENSE_ROWS):
-            K[rows, : rows.stop] += common[rows] @ common[: rows.stop].T
+        add_gram(K, common.T)
         return K
 
     def times_rows_of(self, other: MemoryDesign) -> FloatArray:
