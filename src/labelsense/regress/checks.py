@@ -93,9 +93,9 @@ def _check_rounding(X: Any) -> None:
     if len(lost):
         values = as_dense(X[rows][:, [lost[0]]])
         raise InputError(
-            f"X must have features whose variation float32, in which learners compute, can hold. {len(lost)} of them lose "
-            f"it: feature {lost[0]} varies by {values.std():.2g} around {values.mean():.2g}. Scale the features and "
-            "subtract their means first, for example with sklearn.preprocessing.StandardScaler."
+            "X must have features whose variation float32, in which learners compute, can hold. "
+            f"{len(lost)} of them lose it: feature {lost[0]} varies by {values.std():.2g} around {values.mean():.2g}. "
+            "Scale the features and subtract their means first, for example with sklearn.preprocessing.StandardScaler."
         )
 
 
