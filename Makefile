@@ -20,7 +20,7 @@ help:
 	@echo "make sanitize  run the tests of the kernels with every memory access checked (needs GCC; ten minutes)"
 	@echo "make reproduce  run the paper's experiments, write reproduction/report.html (half an hour)"
 	@echo "make lint   check style and types"
-	@echo "make bench  measure against the alternatives (minutes)"
+	@echo "make bench  measure against the alternatives (minutes); AGAINST=commit measures against that commit instead"
 	@echo "make bench-learners  measure training against PECOS, omikuji and napkinXC (needs data sets; ten minutes)"
 	@echo "make bench-formats  measure reading and writing of files (a gigabyte; minutes)"
 	@echo "make clean  remove everything that was built"
@@ -89,9 +89,24 @@ lint: $(VENV)/.installed
 	@.venv-bench/bin/python $(PIP) install spams-bin || echo "spams-bin could not be installed: its columns will be empty"
 	@touch $@
 
+ifdef AGAINST
+# Another commit, from a copy of its files and in an environment of its own, beside this one.
+OLD = .venv-against/$(shell git rev-parse --short "$(AGAINST)^{commit}")
+.PHONY: against
+against:
+	@test -x $(OLD)/bin/python || $(PYTHON) -m venv $(OLD)
+	@mkdir -p $(OLD)/files && git archive "$(AGAINST)" | tar -x -C $(OLD)/files
+	@echo "building labelsense as of $(AGAINST) ..."
+	@test -e $(OLD)/.installed || $(OLD)/bin/python $(PIP) install --constraint constraints.txt $(OLD)/files
+	@touch $(OLD)/.installed
+
+bench: .venv-bench/.installed against
+	.venv-bench/bin/python benchmarks/compare.py $(OLD)/bin/python --name "$(AGAINST)"
+else
 bench: .venv-bench/.installed
 	.venv-bench/bin/python benchmarks/decoding.py
 	.venv-bench/bin/python benchmarks/million_labels.py
+endif
 
 # The peers pin other versions of NumPy: they live in an environment of their own.
 .venv-peers/.installed:
@@ -107,4 +122,4 @@ bench-formats: .venv-bench/.installed
 	.venv-bench/bin/python benchmarks/formats.py
 
 clean:
-	rm -rf .venv .venv-oldest .venv-sanitize .venv-bench .venv-peers build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest .venv-sanitize .venv-bench .venv-against .venv-peers build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
