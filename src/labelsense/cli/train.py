@@ -55,8 +55,9 @@ def train(
     updatable: Annotated[
         bool,
         typer.Option(
-            help="Keep what `labelsense update` needs: 8 bytes times the square of the number of words. There are then "
-            "as many words as twice that fits into a quarter of the free memory, and at most 20,000."
+            help="Keep what `labelsense update` needs. Of long texts that is 8 bytes times the square of the number of "
+            "words; there are then as many words as twice that fits into a quarter of the free memory, and at most "
+            "20,000."
         ),
     ] = False,
     hold_out: Annotated[bool, typer.Option(help="Evaluate on a tenth of the rows before training on all.")] = True,
