@@ -48,11 +48,11 @@ class CompressedLabelClassifier(LabelPredictor):
 
     Parameters
     ----------
-    compressor : Compressor or {"hadamard", "gaussian", "bernoulli", "devore", "whitened"}
+    compressor : Compressor or {"hadamard", "gaussian", "bernoulli", "devore", "whitened", "plst", "cplst"}
         How to choose A, and how many measurements.
     learner : Learner, scikit-learn regressor or {"ridge", "kernel_ridge"}
         How to learn the regressions.
-    decoder : Decoder or {"omp", "foba", "cosamp", "lasso", "correlation", "multistage_lasso", "group_omp"}
+    decoder : Decoder or a word of DECODERS, such as "omp", "correlation" or "projection"
         How to reconstruct labels from measurements.
     features : transformer or {"words", "hashing", "counts", "images"}, optional
         What makes features of X first, as part of the model. "words" and "hashing" take texts, "counts" takes counts
@@ -190,7 +190,7 @@ class CompressedLabelClassifier(LabelPredictor):
         X, Y, vocabulary = self._check_training(X, y)
         weights = None if sample_weight is None else check_weights(sample_weight, X)
         start = time.perf_counter()
-        compressor, decoder = self._make_compressor(Y, weights), self._make_decoder().fit_labels(Y)
+        compressor, decoder = self._make_compressor(X, Y, weights), self._make_decoder().fit_labels(Y)
         decoder.support_size(compressor.operator_)  # refuse a support that does not fit before any work
         with verbosity(self.verbose):
             Z = compressor.operator_.compress(Y)
@@ -260,17 +260,14 @@ class CompressedLabelClassifier(LabelPredictor):
             )
         return counts
 
-    def _make_compressor(self, Y: CSR, weights: Any) -> Compressor:
+    def _make_compressor(self, X: Any, Y: CSR, weights: Any) -> Compressor:
         if isinstance(self.compressor, Compressor):
             compressor = clone(self.compressor)
         else:
             compressor = check_choice(self.compressor, "compressor", COMPRESSORS)()
         if compressor.random_state is None:
             compressor.random_state = check_random_state(self.random_state).randint(2**31)
-        if weights is None:
-            return compressor.fit_frequencies(Y.shape[1], Y.nnz / Y.shape[0], Y.sum(axis=0) / Y.shape[0])
-        weights = weights / weights.sum()
-        return compressor.fit_frequencies(Y.shape[1], float(weights @ np.diff(Y.indptr)), weights @ Y)
+        return compressor.fit_rows(X, Y, weights)
 
     def _make_decoder(self) -> Decoder:
         if isinstance(self.decoder, Decoder):

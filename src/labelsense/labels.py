@@ -171,3 +171,16 @@ def top_k(scores: CSR, k: int) -> TopK:
 def count_labels(Y: CSR) -> IntArray:
     """Return how many rows have each label."""
     return np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.int64)
+
+
+def keep_best(scores: FloatArray, keep: int) -> CSR:
+    """Return the ``keep`` largest scores of each row as CSR, ties to the lowest column."""
+    n, d = scores.shape
+    # Only a label that reaches the keep-th largest value can be among the best; among equals the lowest columns are.
+    level = np.partition(scores, d - keep, axis=1)[:, d - keep, None]
+    above, equal = scores > level, scores == level
+    equal &= np.cumsum(equal, axis=1) <= keep - above.sum(axis=1, keepdims=True)
+    columns = np.nonzero(above | equal)[1]
+    values = np.take_along_axis(scores, columns.reshape(n, keep), axis=1)
+    indptr = np.arange(0, n * keep + 1, keep)
+    return sp.csr_array((values.ravel().astype(np.float32), columns, indptr), shape=(n, d))

@@ -53,6 +53,7 @@ class LabelPredictor(BaseEstimator, ABC):
     label_counts_: IntArray | None = None  # rows learned from that have each label; files of before have none
     n_samples_seen_: int | None = None  # rows learned from
 
+    _scores_more: ClassVar[bool] = False  # whether there are scores of more labels if more are asked for
     _words: ClassVar[dict[str, dict[str, Any]]] = {"learner": LEARNERS, "features": FEATURES}
 
     @abstractmethod
@@ -134,7 +135,7 @@ class LabelPredictor(BaseEstimator, ABC):
         given = X
         X, Y, unseen = self._check_test(X, y)
         scores = ranking = self._scores(X, 1)
-        if np.diff(scores.indptr).min() < min(max(ks), Y.shape[1]):
+        if self._scores_more and np.diff(scores.indptr).min() < min(max(ks), Y.shape[1]):
             ranking = self._scores(X, max(ks))
         weights = None
         if self.label_counts_ is not None and self.n_samples_seen_ is not None:

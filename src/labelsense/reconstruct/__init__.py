@@ -8,6 +8,7 @@ from labelsense.reconstruct.group_omp import GroupOMPDecoder
 from labelsense.reconstruct.lasso import LassoDecoder
 from labelsense.reconstruct.multistage_lasso import MultistageLassoDecoder
 from labelsense.reconstruct.omp import OMPDecoder
+from labelsense.reconstruct.projection import ProjectionDecoder
 
 DECODERS: dict[str, type[Decoder]] = {
     "omp": OMPDecoder,
@@ -17,6 +18,7 @@ DECODERS: dict[str, type[Decoder]] = {
     "correlation": CorrelationDecoder,
     "multistage_lasso": MultistageLassoDecoder,
     "group_omp": GroupOMPDecoder,
+    "projection": ProjectionDecoder,
 }
 
 __all__ = [
@@ -29,4 +31,5 @@ __all__ = [
     "LassoDecoder",
     "MultistageLassoDecoder",
     "OMPDecoder",
+    "ProjectionDecoder",
 ]
