@@ -54,10 +54,10 @@ class CompressedLabelClassifier(LabelPredictor):
         How to learn the regressions.
     decoder : Decoder or a word of DECODERS, such as "omp", "correlation" or "projection"
         How to reconstruct labels from measurements.
-    features : transformer or {"words", "hashing", "counts", "images"}, optional
-        What makes features of X first, as part of the model. "words" and "hashing" take texts, "counts" takes counts
-        and scales them, "images" takes images or their files; see :func:`~labelsense.features.make_features`. By
-        default X holds features.
+    features : transformer, encoder or {"words", "hashing", "characters", "counts", "images"}, optional
+        What makes features of X first, as part of the model. "words", "hashing", "characters" and any object with
+        ``encode(list of str)`` take texts, "counts" takes counts and scales them, "images" takes images or their files;
+        see :func:`~labelsense.features.make_features`. By default X holds features.
     random_state : int, RandomState or None
         Seed for A, unless the compressor has its own.
     n_jobs : int, optional

@@ -29,7 +29,7 @@ from labelsense._validation import (
 )
 from labelsense.errors import InputError
 from labelsense.evaluation import Evaluation, evaluate_predictions
-from labelsense.features import FEATURES, is_vectoriser, make_features
+from labelsense.features import FEATURES, EncodedTexts, is_vectoriser, make_features
 from labelsense.labels import TopK, Vocabulary, count_labels, top_k
 from labelsense.metrics import above, ndcg_at_k, propensity_weights
 from labelsense.model_file import save_model
@@ -189,7 +189,7 @@ class LabelPredictor(BaseEstimator, ABC):
     @property
     def takes_text(self) -> bool:
         """Whether X holds texts."""
-        return is_vectoriser(self.features_)
+        return is_vectoriser(self.features_) or isinstance(self.features_, EncodedTexts)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; with ``deep``, also those of the parts, given as objects or as words."""

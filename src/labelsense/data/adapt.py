@@ -14,7 +14,7 @@ from labelsense.data.formats.fields import LABEL_KEYS
 from labelsense.features import FEATURES, SURFHistogramTransformer
 
 # What can be made of each kind of rows, the default first.
-FITTING = {"texts": ("words", "hashing"), "features": ("counts", "none"), "images": ("images",)}
+FITTING = {"texts": ("words", "hashing", "characters"), "features": ("counts", "none"), "images": ("images",)}
 
 
 def choose_features(examples: Examples, wanted: str = "auto") -> str:
