@@ -168,6 +168,23 @@ def top_k(scores: CSR, k: int) -> TopK:
     return TopK(labels, values)
 
 
+def scale_columns(M: CSR, factors: Any) -> CSR:
+    """Return M diag(factors).
+
+    With :func:`~labelsense.metrics.inverse_propensities`, ``A.compress(scale_columns(Y, weights))`` are targets whose
+    decoded scores rank labels by weight times probability, which is best for propensity-scored precision; scaled by
+    the inverse weights, they estimate probabilities again.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> scale_columns(sp.csr_array([[1, 0, 1]]), [2.0, 3.0, 4.0]).toarray().tolist()
+    [[2.0, 0.0, 4.0]]
+    """
+    scaled = M.data * np.asarray(factors, dtype=np.float32)[M.indices]
+    return sp.csr_array((scaled, M.indices, M.indptr), shape=M.shape)
+
+
 def count_labels(Y: CSR) -> IntArray:
     """Return how many rows have each label."""
     return np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.int64)

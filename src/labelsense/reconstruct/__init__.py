@@ -4,7 +4,7 @@ from labelsense.reconstruct.base import Decoder
 from labelsense.reconstruct.correlation import CorrelationDecoder
 from labelsense.reconstruct.cosamp import CoSaMPDecoder
 from labelsense.reconstruct.foba import FoBaDecoder
-from labelsense.reconstruct.group_omp import GroupOMPDecoder
+from labelsense.reconstruct.group_omp import GroupOMPDecoder, hierarchy_groups
 from labelsense.reconstruct.lasso import LassoDecoder
 from labelsense.reconstruct.multistage_lasso import MultistageLassoDecoder
 from labelsense.reconstruct.omp import OMPDecoder
@@ -32,4 +32,5 @@ __all__ = [
     "MultistageLassoDecoder",
     "OMPDecoder",
     "ProjectionDecoder",
+    "hierarchy_groups",
 ]
