@@ -79,7 +79,7 @@ def report(name, Y, scores, weights=None):
 
 
 def space():
-    """Principal label space against random rows."""
+    """Compare principal label space with random rows."""
     for name, ms in MEASUREMENTS.items():
         X, Y, X_test, Y_test = load(name)
         weights = inverse_propensities(Y)
@@ -108,7 +108,7 @@ def space():
 
 
 def propensity():
-    """The objective of propensity-scored precision: inverse propensities on Y, or on the scores."""
+    """Put inverse propensities on the labels, or on the scores, for propensity-scored precision."""
     for name, m in (("bibtex", 100), ("delicious", 200), ("eurlex4k", 400), ("yso_finna_en_min5", 1000)):
         X, Y, X_test, Y_test = load(name)
         weights = inverse_propensities(Y)
@@ -124,7 +124,7 @@ def propensity():
 
 
 def groups():
-    """Groups from a hierarchy, and from co-occurrence, where the names of labels tell a hierarchy."""
+    """Compare groups from a hierarchy, which the names of the labels tell, and from co-occurrence."""
     X, Y, X_test, Y_test = load("debian_debtags")
     labels = (DATA / "debian_debtags" / "labels.txt").read_text().split("\n")[: Y.shape[1]]
     broader = {label: label.rpartition(":")[0] for label in labels if ":" in label.partition("::")[2]}
@@ -143,7 +143,7 @@ def groups():
 
 
 def ensembles():
-    """Means over several matrices A against one of as many rows."""
+    """Compare means over several matrices A with one of as many rows."""
     for name, m in (("bibtex", 100), ("delicious", 200), ("eurlex4k", 400)):
         X, Y, X_test, Y_test = load(name)
         print(f"{name}, {Y.shape[1]} labels")
@@ -162,13 +162,11 @@ def ensembles():
 
 
 def characters():
-    """Words against runs of characters, on titles."""
+    """Compare words with runs of characters, on titles."""
     name = "yso_finna_en_min5"
     _, Y, _, Y_test = load(name, scale=False)
-    train, test = (
-        gzip.open(DATA / name / f"text_{part}.txt.gz", "rt", encoding="utf-8").read().split("\n")[: labels.shape[0]]
-        for part, labels in (("train", Y), ("test", Y_test))
-    )
+    texts = [gzip.decompress((DATA / name / f"text_{part}.txt.gz").read_bytes()) for part in ("train", "test")]
+    train, test = (text.decode().rstrip("\n").split("\n") for text in texts)
     print(f"{name}, {Y.shape[1]} labels, m = 1000")
     operator = WhitenedCompressor(1000, random_state=0).fit(Y).operator_
     for title, features in (("words", text_words()), ("characters", text_characters(20_000))):
@@ -177,13 +175,7 @@ def characters():
         report(f"{title}, {X.shape[1]:,} features", Y_test, decoded(X, features.transform(test), plan))
 
 
-SECTIONS = {
-    "space": space,
-    "propensity": propensity,
-    "groups": groups,
-    "ensembles": ensembles,
-    "characters": characters,
-}
+SECTIONS = {part.__name__: part for part in (space, propensity, groups, ensembles, characters)}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
