@@ -10,11 +10,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from labelsense._html import html_table
 from labelsense._label_input import read_labels
 from labelsense._storage import Parts, is_plain, require, storable
 from labelsense._typing import CSR, FloatArray, IntArray, Label
 from labelsense._validation import as_list
 from labelsense.errors import InputError
+
+SHOWN = 20  # rows, in a notebook
 
 
 class TopK(NamedTuple):
@@ -30,6 +33,14 @@ class TopK(NamedTuple):
 
     labels: NDArray[Any]
     scores: FloatArray
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [i, ", ".join(f"{label} {score:.2f}" for label, score in zip(*row, strict=True) if label not in (None, -1))]
+            for i, row in enumerate(zip(self.labels[:SHOWN].tolist(), self.scores[:SHOWN].tolist(), strict=True))
+        ]
+        more = f"<p>and {len(self.labels) - SHOWN:,} rows more</p>" if len(self.labels) > SHOWN else ""
+        return html_table(["row", "labels and scores, best first"], rows) + more
 
 
 @storable()
