@@ -15,8 +15,6 @@ from labelsense.data import make_tagged_documents
 X, Y = make_tagged_documents(400, 150, 60, noise=0.1, random_state=0)
 
 PARTS = {"table", "tr", "th", "td", "b", "p", "ul", "li", "svg", "rect", "line", "text", "polyline", "circle"}
-    ["div", "table", "tr", "th", "td", "b", "p", "ul", "li", "svg", "rect", "line", "text", "polyline", "circle"]
-)
 
 
 class Calibrated(CompressedLabelClassifier):
