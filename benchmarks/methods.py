@@ -158,7 +158,7 @@ def ensembles():
         report(f"mean of four of {m}: four times the regressions", Y_test, [sum(found[n + 4 :]) / 4])
         rows = min(4 * m, 1 << (Y.shape[1] - 1).bit_length())
         more = WhitenedCompressor(rows, random_state=0).fit(Y).operator_
-        report(f"one A of {rows} rows: as many", Y_test, decoded(X, X_test, [(more, decoder, Y)]))
+        report(f"one A of {rows} rows", Y_test, decoded(X, X_test, [(more, decoder, Y)]))
 
 
 def characters():
