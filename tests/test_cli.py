@@ -98,7 +98,10 @@ class TestTrain:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            (["--features", "counts"], "--features must be words or hashing: the rows are texts. Got counts"),
+            (
+                ["--features", "counts"],
+                "--features must be words, hashing or characters: the rows are texts. Got counts",
+            ),
             (["--features", "nonsense"], "--features must be one of 'auto', 'words'"),
             (["-m", "many"], "--measurements must be a number or auto. Got many"),
             (["-m", "5000"], "--measurements must be between 1 and 64. Got 5000"),

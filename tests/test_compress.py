@@ -17,6 +17,7 @@ from labelsense import (
     HadamardCompressor,
     LogTfidfTransformer,
     OMPDecoder,
+    PLSTCompressor,
     RidgeLearner,
     WhitenedCompressor,
 )
@@ -27,7 +28,7 @@ from labelsense.data import load_debtags
 SIZES = [(2, 2), (3, 2), (17, 9), (64, 64), (100, 50), (130, 121), (1000, 90)]
 
 
-@pytest.mark.parametrize("compressor", COMPRESSORS)
+@pytest.mark.parametrize("compressor", [*COMPRESSORS, PLSTCompressor])
 @pytest.mark.parametrize(("d", "m"), SIZES)
 class TestContract:
     def test_correlate_is_the_adjoint_of_compress(self, compressor, d, m):

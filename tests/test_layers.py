@@ -18,7 +18,7 @@ training model_file estimator report explain chooser baselines predictor evaluat
 compress regress reconstruct refine
 features data metrics
 labels _label_input _tree _tensors _skops _files
-_storage _validation errors _memory _blocks _gram _progress _plots _typing _version _kernels
+_storage _validation errors _memory _blocks _gram _progress _plots _html _typing _version _kernels
 """
 OPTIONAL = {"matplotlib", "pyarrow", "skops", "mahotas", "PIL", "resource", "fcntl"}  # not on every system
 

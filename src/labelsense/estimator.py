@@ -66,19 +66,19 @@ class CompressedLabelClassifier(LabelPredictor):
 
     Parameters
     ----------
-    compressor : Compressor, "auto" or {"hadamard", "gaussian", "bernoulli", "devore", "whitened"}
+    compressor : Compressor, "auto" or {"hadamard", "gaussian", "bernoulli", "devore", "whitened", "plst", "cplst"}
         How to choose A, and how many measurements. "auto" is whitened, with m in proportion to the square root of d.
     learner : Learner, scikit-learn regressor, "auto" or {"ridge", "kernel_ridge"}
         How to learn the regressions. "auto" chooses between ridge and a kernel, with penalty and width, and how to
         scale the features if X holds features.
-    decoder : Decoder, "auto" or {"omp", "foba", "cosamp", "lasso", "correlation", "multistage_lasso", "group_omp"}
+    decoder : Decoder, "auto" or a word of DECODERS, such as "omp", "correlation" or "projection"
         How to reconstruct labels from measurements. "auto" is orthogonal matching pursuit.
     refiner : Refiner, "auto" or None
         How to judge candidates. None leaves it at what the decoder says, and there are no probabilities.
-    features : transformer or {"words", "hashing", "counts", "unit", "standard", "images"}, optional
-        What makes features of X first, as part of the model. "words" and "hashing" take texts, "counts" takes counts
-        and scales them, "images" takes images or their files; see :func:`~labelsense.features.make_features`. By
-        default X holds features.
+    features : transformer, encoder or {"words", "hashing", "characters", "counts", "unit", "standard", "images"}, optional
+        What makes features of X first, as part of the model. "words", "hashing", "characters" and any object with
+        ``encode(list of str)`` take texts, "counts" takes counts and scales them, "images" takes images or their files;
+        see :func:`~labelsense.features.make_features`. By default X holds features.
     budget : {"fast", "balanced", "accurate"}
         What to spend on choices and on refinement, see :data:`~labelsense.chooser.BUDGETS`.
     threshold : "f1" or float
@@ -176,7 +176,8 @@ class CompressedLabelClassifier(LabelPredictor):
         weights = None if sample_weight is None else check_weights(sample_weight, X)
         seed = check_random_state(self.random_state).randint(2**31)
         with verbosity(self.verbose):
-            compressor, decoder = self._make_parts(Y, weights, seed)
+            compressor = self._make_compressor(Y.shape[1], seed)
+            decoder = self._make_decoder(compressor)
             choice = None
             if learner is None:
                 choice = choose(X, Y, budget, scale=self.features is None, kernels=weights is None, random_state=seed)
@@ -185,7 +186,7 @@ class CompressedLabelClassifier(LabelPredictor):
             X = X if scaling is None else scaling.fit_transform(X)
             refiner = refiner if Y.shape[0] >= LEAST_ROWS else None
             start = time.perf_counter()
-            reconstruction = Reconstruction.by(decoder, compressor.operator_)
+            reconstruction = _fit_reconstruction(compressor, decoder, X, Y, weights)
             calibration = self._fit_parts(X, Y, learner, reconstruction, refiner, weights)
             log("learned from %d rows in %.1f s", Y.shape[0], _since(start))
         with changing:
@@ -331,8 +332,10 @@ class CompressedLabelClassifier(LabelPredictor):
         X, Y, vocabulary = self._check_training(X, y)
         weights = None if sample_weight is None else check_weights(sample_weight, X)
         seed = check_random_state(self.random_state).randint(2**31)
-        compressor, decoder = self._make_parts(Y, weights, seed)
+        compressor = self._make_compressor(Y.shape[1], seed)
+        decoder = self._make_decoder(compressor)
         with verbosity(self.verbose):
+            _fit_reconstruction(compressor, decoder, X, Y, weights)
             learner = learn(learner, "partial_fit", X, compressor.operator_.compress(Y), weights)
         with changing:
             self.compressor_, self.decoder_, self.learner_ = compressor, decoder, learner
@@ -432,27 +435,18 @@ class CompressedLabelClassifier(LabelPredictor):
             )
         return counts
 
-    def _make_parts(self, Y: CSR, weights: Any, seed: int) -> tuple[Compressor, Decoder]:
-        """Return a fitted compressor, and a decoder whose support fits."""
-        words = {**COMPRESSORS, "auto": lambda: choose_compressor(Y.shape[1])}
+    def _make_compressor(self, n_labels: int, seed: int) -> Compressor:
+        words = {**COMPRESSORS, "auto": lambda: choose_compressor(n_labels)}
         given = self.compressor
         compressor = clone(given) if isinstance(given, Compressor) else check_choice(given, "compressor", words)()
         if compressor.random_state is None:
             compressor.random_state = seed
-        if weights is None:
-            compressor.fit_frequencies(Y.shape[1], Y.nnz / Y.shape[0], Y.sum(axis=0) / Y.shape[0])
-        else:
-            weights = weights / weights.sum()
-            compressor.fit_frequencies(Y.shape[1], float(weights @ np.diff(Y.indptr)), weights @ Y)
-        log("compressed %d labels to %d measurements", Y.shape[1], compressor.operator_.n_measurements)
-        decoders = {**DECODERS, "auto": lambda: choose_decoder(compressor)}
-        decoder = (
-            clone(self.decoder)
-            if isinstance(self.decoder, Decoder)
-            else check_choice(self.decoder, "decoder", decoders)()
-        ).fit_labels(Y)
-        decoder.support_size(compressor.operator_)  # refuse a support that does not fit before any work
-        return compressor, decoder
+        return compressor
+
+    def _make_decoder(self, compressor: Compressor) -> Decoder:
+        words = {**DECODERS, "auto": lambda: choose_decoder(compressor)}
+        given = self.decoder
+        return clone(given) if isinstance(given, Decoder) else check_choice(given, "decoder", words)()
 
     def _make_refiner(self) -> Refiner | None:
         if self.refiner is None or isinstance(self.refiner, Refiner):
@@ -465,6 +459,14 @@ class CompressedLabelClassifier(LabelPredictor):
         if self.threshold == "f1":
             return None
         return check_real(self.threshold, "threshold", low=0, high=1, remedy="'f1' chooses.")
+
+
+def _fit_reconstruction(compressor: Compressor, decoder: Decoder, X: Any, Y: CSR, weights: Any) -> Reconstruction:
+    """Fit A to the rows, and prepare a decoder; refuse a support that does not fit before any other work."""
+    operator = compressor.fit_rows(X, Y, weights).operator_
+    decoder.fit_labels(Y).support_size(operator)
+    log("compressed %d labels to %d measurements", Y.shape[1], operator.n_measurements)
+    return Reconstruction.by(decoder, operator)
 
 
 def _check_takes_weights(learner: Learner | None) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from labelsense._files import replacing
+from labelsense._html import BLUE, ORANGE, Curve, html_table, svg_chart
 from labelsense._plots import load_matplotlib
 from labelsense._typing import CSR, DoubleArray, Label
 from labelsense.errors import InputError
@@ -22,8 +23,6 @@ from labelsense.metrics.sets import f1_figures, make_label_table, micro_precisio
 
 RANKS = 10  # places in the picture of the ranking
 SEPARATORS = {".tsv": "\t", ".csv": ","}
-# Okabe and Ito's colours, which people with any kind of colour vision can tell apart.
-BLUE, ORANGE = "#0072B2", "#E69F00"
 AT_K = {
     "P": "precision",
     "recall": "recall",
@@ -123,6 +122,28 @@ class Evaluation(dict[str, float]):
         for words, texts in rows.items():
             lines += ["", *(f"{words if i == 0 else '':<22}  {text}" for i, text in enumerate(texts))]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        at_k = [
+            [words, *(f"{100 * self[f'{name}@{k}']:.1f}" for k in self.ks)]
+            for name, words in AT_K.items()
+            if f"{name}@{self.ks[0]}" in self
+        ]
+        ranking = html_table([f"{self.n_rows:,} rows, percent", *(f"@{k}" for k in self.ks)], at_k)
+        counts = ("labels", "predicted labels", "expected labels")
+        others = [
+            [name, f"{value:.2f}" if name in counts else f"{100 * value:.1f} %"]
+            for name, value in self.items()
+            if "@" not in name
+        ]
+        return ranking + html_table(["predicted sets and probabilities", ""], others) + self._reliability_chart()
+
+    def _reliability_chart(self) -> str:
+        if self.reliability is None or not len(self.reliability.n_pairs):
+            return ""
+        predicted, observed, _ = (part.tolist() for part in self.reliability)
+        curves = [Curve("what is meant", [0, 1], [0, 1], "gray", "4"), Curve("what is", predicted, observed, ORANGE)]
+        return svg_chart(curves, "probability", "share that is true", y_range=(0, 1))
 
     def _percent(self, name: str) -> str:
         return f"{100 * self[name]:.1f}"

@@ -29,7 +29,7 @@ from labelsense._validation import (
 )
 from labelsense.errors import InputError
 from labelsense.evaluation import Evaluation, evaluate_predictions
-from labelsense.features import FEATURES, is_vectoriser, make_features
+from labelsense.features import FEATURES, EncodedTexts, is_vectoriser, make_features
 from labelsense.labels import TopK, Vocabulary, count_labels, top_k
 from labelsense.metrics import above, ndcg_at_k, propensity_weights
 from labelsense.model_file import save_model
@@ -53,6 +53,7 @@ class LabelPredictor(BaseEstimator, ABC):
     label_counts_: IntArray | None = None  # rows learned from that have each label; files of before have none
     n_samples_seen_: int | None = None  # rows learned from
 
+    _scores_more: ClassVar[bool] = False  # whether there are scores of more labels if more are asked for
     _words: ClassVar[dict[str, dict[str, Any]]] = {"learner": LEARNERS, "features": FEATURES}
 
     @abstractmethod
@@ -133,7 +134,7 @@ class LabelPredictor(BaseEstimator, ABC):
             raise InputError("ks must name at least one k. Got none.")
         X, Y, unseen = self._check_test(X, y)
         scores = ranking = self._scores(X, 1)
-        if np.diff(scores.indptr).min() < min(max(ks), Y.shape[1]):
+        if self._scores_more and np.diff(scores.indptr).min() < min(max(ks), Y.shape[1]):
             ranking = self._scores(X, max(ks))
         weights = None
         if self.label_counts_ is not None and self.n_samples_seen_ is not None:
@@ -187,7 +188,7 @@ class LabelPredictor(BaseEstimator, ABC):
     @property
     def takes_text(self) -> bool:
         """Whether X holds texts."""
-        return is_vectoriser(self.features_)
+        return is_vectoriser(self.features_) or isinstance(self.features_, EncodedTexts)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; with ``deep``, also those of the parts, given as objects or as words."""
