@@ -1,0 +1,166 @@
+"""The routes under /v1: Annif's interface, which its clients speak, and a little more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from labelsense import __version__
+from labelsense.serve import answers
+from labelsense.serve.problems import Problem
+from labelsense.serve.project import Project
+from labelsense.serve.reading import (
+    as_integer,
+    as_list,
+    as_object,
+    as_string,
+    read_document,
+    read_fields,
+    read_json,
+    read_wanted,
+)
+
+PARTS = 100  # of an explanation, where nobody says
+
+
+def find_project(request: Request) -> Project:
+    """Return the project that the address names."""
+    name = request.path_params["project_id"]
+    projects: dict[str, Project] = request.app.state.projects
+    if name not in projects:
+        raise Problem(404, f"There is no project {name[:100]!r}. /v1/projects lists those that there are.")
+    return projects[name]
+
+
+async def show_title(request: Request) -> Response:
+    """Say what this is."""
+    return JSONResponse({"title": "labelsense", "version": __version__})
+
+
+async def list_projects(request: Request) -> Response:
+    """List the models."""
+    return JSONResponse({"projects": [describe(project) for project in request.app.state.projects.values()]})
+
+
+async def list_vocabularies(request: Request) -> Response:
+    """List the vocabularies: each model has its own."""
+    return JSONResponse({"vocabs": [describe(project)["vocab"] for project in request.app.state.projects.values()]})
+
+
+async def show_project(request: Request) -> Response:
+    """Describe a model."""
+    return JSONResponse(describe(find_project(request)))
+
+
+def describe(project: Project) -> dict[str, Any]:
+    """Return what Annif says of a project."""
+    snapshot = project.snapshot
+    catalogue = snapshot.catalogue
+    size = catalogue.n_labels if catalogue.subjects is None else len(catalogue.subjects)
+    return {
+        "project_id": project.id,
+        "name": project.id,
+        "language": catalogue.languages[0],
+        "backend": {"backend_id": "labelsense"},
+        "vocab": {"vocab_id": project.id, "languages": catalogue.languages, "size": size, "loaded": True},
+        "vocab_language": catalogue.languages[0],
+        "is_trained": True,
+        "modification_time": snapshot.modified.isoformat(),
+    }
+
+
+async def suggest(request: Request) -> Response:
+    """Suggest labels for a document."""
+    project, limits = find_project(request), request.app.state.limits
+    snapshot = project.snapshot
+    fields = await read_fields(request, limits)
+    wanted = read_wanted(fields, limits)
+    document = read_document(fields, snapshot.model, limits)
+    return JSONResponse({"results": (await project.suggest(snapshot, [document], wanted))[0]})
+
+
+async def suggest_batch(request: Request) -> Response:
+    """Suggest labels for several documents; limit, threshold and the lists are in the query, or in the body."""
+    project, limits = find_project(request), request.app.state.limits
+    snapshot = project.snapshot
+    body = as_object(await read_json(request, limits), "The body")
+    query = request.query_params
+    wanted = read_wanted({**body, **{name: values_of(query, name) for name in query}}, limits)
+    entries = [as_object(entry, "Each of documents") for entry in as_list(body.get("documents"), "documents")]
+    check_batch(entries, "documents", limits.batch)
+    ids = [_document_id(entry) for entry in entries]
+    documents = [read_document(entry, snapshot.model, limits) for entry in entries]
+    found = await project.suggest(snapshot, documents, wanted) if documents else []
+    return JSONResponse([{"results": results, "document_id": name} for results, name in zip(found, ids, strict=True)])
+
+
+def values_of(query: Any, name: str) -> Any:
+    """Return a parameter of a query; all its values where it is there several times."""
+    values = query.getlist(name)
+    return values[0] if len(values) == 1 else values
+
+
+def check_batch(documents: list[Any], name: str, most: int) -> None:
+    """Refuse more documents than a request may have."""
+    if len(documents) > most:
+        raise Problem(413, f"{name} must have at most {most} documents. Got {len(documents)}.")
+
+
+def _document_id(entry: dict[str, Any]) -> str | None:
+    name = entry.get("document_id")
+    return None if name is None else as_string(name, "document_id")
+
+
+async def explain(request: Request) -> Response:
+    """Say what speaks for and against a label."""
+    project, limits = find_project(request), request.app.state.limits
+    snapshot = project.snapshot
+    fields = await read_fields(request, limits)
+    most = as_integer(fields.get("limit", PARTS), "limit", 1, limits.labels)
+    language = fields.get("language")
+    language = snapshot.catalogue.check_language(None if language is None else as_string(language, "language", 35))
+    uri = as_string(fields.get("uri"), "uri")
+    label = snapshot.catalogue.label(uri)
+    document = read_document(fields, snapshot.model, limits)
+    answer = await project.ask(_explain, snapshot.model, document, label, most)
+    if answer is None:
+        raise Problem(409, "This model cannot tell why: only linear models of compressed labels can.")
+    return JSONResponse(snapshot.catalogue.entry(uri, language) | answer)
+
+
+def _explain(model: Any, document: Any, label: Any, most: int) -> dict[str, Any] | None:
+    reasons = answers.explain(model, document, label)
+    if reasons is None:
+        return None
+    order = sorted(range(len(reasons.values)), key=lambda i: -abs(reasons.values[i]))
+    value = dict(zip(reasons.columns, reasons.values, strict=True))
+    marks = answers.mark_words(model, document) if model.takes_text else []
+    return {
+        "score": reasons.score,
+        "probability": reasons.probability,
+        "constant": reasons.constant,
+        "parts": [{"feature": reasons.names[i], "value": reasons.values[i]} for i in order[:most]],
+        "rest": sum(reasons.values[i] for i in order[most:]),
+        "exact": reasons.exact,
+        "marks": [
+            {"start": mark.start, "end": mark.end, "value": value[mark.column]}
+            for mark in marks
+            if mark.column in value
+        ],
+    }
+
+
+PROJECT = "/v1/projects/{project_id}"
+ROUTES = [
+    Route("/v1", show_title),
+    Route("/v1/", show_title),
+    Route("/v1/projects", list_projects),
+    Route("/v1/vocabs", list_vocabularies),
+    Route(PROJECT, show_project),
+    Route(f"{PROJECT}/suggest", suggest, methods=["POST"]),
+    Route(f"{PROJECT}/suggest-batch", suggest_batch, methods=["POST"]),
+    Route(f"{PROJECT}/explain", explain, methods=["POST"]),
+]
