@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 from labelsense import __version__
 from labelsense.serve import answers
+from labelsense.serve.limits import Limits
 from labelsense.serve.problems import Problem
 from labelsense.serve.project import Project
 from labelsense.serve.reading import (
@@ -104,9 +105,9 @@ def values_of(query: Any, name: str) -> Any:
 
 
 def check_batch(documents: list[Any], name: str, most: int) -> None:
-    """Refuse more documents than a request may have."""
+    """Refuse more entries than a request may have."""
     if len(documents) > most:
-        raise Problem(413, f"{name} must have at most {most} documents. Got {len(documents)}.")
+        raise Problem(413, f"{name} must have at most {most} entries. Got {len(documents)}.")
 
 
 def _document_id(entry: dict[str, Any]) -> str | None:
@@ -153,6 +154,41 @@ def _explain(model: Any, document: Any, label: Any, most: int) -> dict[str, Any]
     }
 
 
+async def learn(request: Request) -> Response:
+    """Learn from documents with their labels; the answer says that they are safe."""
+    return await _update(request, "learn")
+
+
+async def forget(request: Request) -> Response:
+    """Take back what was learned from documents."""
+    return await _update(request, "forget")
+
+
+async def _update(request: Request, step: str) -> Response:
+    project, limits = find_project(request), request.app.state.limits
+    learning = project.learning
+    if learning is None:
+        raise Problem(403, f"{project.id} does not learn. The server needs --allow-learning, the model --updatable.")
+    request.app.state.keys.require(request)
+    entries = [as_object(entry, "Each document") for entry in as_list(await read_json(request, limits), "The body")]
+    check_batch(entries, "The body", limits.batch)
+    if not entries:
+        return Response(status_code=204)
+    documents = [_indexed(entry, project.snapshot.model, limits) for entry in entries]
+    number = await project.within_time(learning.update(step, documents))
+    return Response(status_code=204, headers={"Labelsense-Update": str(number)})
+
+
+def _indexed(entry: dict[str, Any], model: Any, limits: Limits) -> dict[str, Any]:
+    """Return a document with labels as the journal keeps it."""
+    read_document(entry, model, limits)  # or refuse it
+    subjects = [as_object(subject, "Each of subjects") for subject in as_list(entry.get("subjects"), "subjects")]
+    check_batch(subjects, "subjects", limits.labels)
+    uris = sorted({as_string(subject.get("uri"), "uri") for subject in subjects})
+    name = "text" if model.takes_text else "features"
+    return {name: entry[name], "subjects": uris}
+
+
 PROJECT = "/v1/projects/{project_id}"
 ROUTES = [
     Route("/v1", show_title),
@@ -163,4 +199,6 @@ ROUTES = [
     Route(f"{PROJECT}/suggest", suggest, methods=["POST"]),
     Route(f"{PROJECT}/suggest-batch", suggest_batch, methods=["POST"]),
     Route(f"{PROJECT}/explain", explain, methods=["POST"]),
+    Route(f"{PROJECT}/learn", learn, methods=["POST"]),
+    Route(f"{PROJECT}/forget", forget, methods=["POST"]),
 ]

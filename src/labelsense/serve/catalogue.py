@@ -29,7 +29,6 @@ class Catalogue:
     """
 
     def __init__(self, names: list[Label] | None, n_labels: int, subjects: Subjects | None = None) -> None:
-        self.named = names is not None
         self.n_labels = n_labels
         self.subjects = subjects
         self._names = names
@@ -42,6 +41,11 @@ class Catalogue:
     @cached_property
     def _columns(self) -> dict[str, int]:
         return {uri: j for j, uri in enumerate(self.uris)}
+
+    @cached_property
+    def extensible(self) -> bool:
+        """Whether there can be new labels: where labels are strings, a URI says what the new one is."""
+        return self._names is not None and all(isinstance(name, str) for name in self._names)
 
     @property
     def languages(self) -> list[str]:
@@ -56,6 +60,10 @@ class Catalogue:
             known = ", ".join(self.languages)
             raise Problem(400, f"language must be one that the vocabulary has: {known}. Got {language!r}.")
         return language
+
+    def unknown_uris(self) -> list[str]:
+        """Return the labels of the model that the vocabulary does not have."""
+        return [] if self.subjects is None else [uri for uri in self.uris if uri not in self.subjects]
 
     def column(self, uri: str) -> int | None:
         """Return the column of a label, None where the model has none."""

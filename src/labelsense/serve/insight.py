@@ -12,9 +12,10 @@ from labelsense import __version__
 from labelsense.serve import answers
 from labelsense.serve.annif import describe, find_project
 from labelsense.serve.catalogue import SORTS
+from labelsense.serve.learning import Learning
 from labelsense.serve.problems import Problem
-from labelsense.serve.project import Snapshot
 from labelsense.serve.reading import as_integer, as_string, read_document, read_fields
+from labelsense.serve.snapshot import Snapshot
 
 
 async def show_service(request: Request) -> Response:
@@ -24,8 +25,8 @@ async def show_service(request: Request) -> Response:
         {
             "version": __version__,
             "projects": list(state.projects),
-            "learning": False,
-            "key_needed": False,
+            "learning": [name for name, project in state.projects.items() if project.learning is not None],
+            "key_needed": state.keys.everything,
             "limits": {"body": state.limits.body, "text": state.limits.text, "batch": state.limits.batch},
         }
     )
@@ -89,7 +90,8 @@ async def complete(request: Request) -> Response:
 async def show_model(request: Request) -> Response:
     """Tell what a model is, and what to expect of it."""
     project = find_project(request)
-    return JSONResponse(describe(project) | await project.ask(_describe_model, project.snapshot))
+    about = await project.ask(_describe_model, project.snapshot)
+    return JSONResponse(describe(project) | about | {"updates": _updates(project.learning)})
 
 
 def _describe_model(snapshot: Snapshot) -> dict[str, Any]:
@@ -112,6 +114,12 @@ def _describe_model(snapshot: Snapshot) -> dict[str, Any]:
         "assignments": None if counts is None else int(counts.sum()),
         "report": report,
     }
+
+
+def _updates(learning: Learning | None) -> dict[str, int] | None:
+    if learning is None:
+        return None
+    return {"acknowledged": learning.acknowledged, "applied": learning.applied, "saved": learning.saved}
 
 
 def _class_name(model: Any, part: str) -> str | None:

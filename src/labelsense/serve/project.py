@@ -3,76 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
-from labelsense._typing import IntArray, Label
+from labelsense._typing import Label
 from labelsense.data.subjects import Subjects
-from labelsense.errors import InputError
-from labelsense.features import SURFHistogramTransformer
-from labelsense.model_file import load_model
 from labelsense.serve import answers
 from labelsense.serve.batching import LONGEST_WINDOW, Gatherer
-from labelsense.serve.catalogue import Catalogue
+from labelsense.serve.learning import Learning, can_learn
 from labelsense.serve.limits import Limits
 from labelsense.serve.problems import busy
 from labelsense.serve.reading import Wanted
+from labelsense.serve.snapshot import Snapshot, load_snapshot
 
 Result = TypeVar("Result")
 THREAD = "labelsense-serve"
-
-
-@dataclass(frozen=True, eq=False)
-class Snapshot:
-    """A model at one time: nothing in it changes. A request is answered by one, whatever happens meanwhile.
-
-    Attributes
-    ----------
-    model : LabelPredictor
-    catalogue : Catalogue
-        Its labels.
-    modified : datetime
-        When its file was written, or when it has last learned.
-    position : int
-        How many updates of the journal are in it.
-    """
-
-    model: Any
-    catalogue: Catalogue
-    modified: datetime
-    position: int = 0
-
-    @property
-    def counts(self) -> IntArray | None:
-        """How many rows have had each label, where the model knows."""
-        counts = getattr(self.model, "label_counts_", None)
-        return None if counts is None else np.asarray(counts)
-
-
-def take_snapshot(model: Any, subjects: Subjects | None, modified: datetime, position: int = 0) -> Snapshot:
-    """Return a model that is not going to change, with its labels."""
-    if isinstance(model.features_, SURFHistogramTransformer):
-        raise InputError("The model takes images, and only models of texts or features can be served.")
-    vocabulary = model.vocabulary_
-    catalogue = Catalogue(vocabulary.names, vocabulary.n_labels, subjects or getattr(model, "subjects_", None))
-    return Snapshot(model, catalogue, modified, position)
-
-
-def load_snapshot(path: Path, subjects: Subjects | None) -> Snapshot:
-    """Return the model of a file, ready to predict."""
-    modified = datetime.fromtimestamp(os.stat(path).st_mtime, timezone.utc)
-    model = load_model(path)
-    snapshot = take_snapshot(model, subjects, modified, int(getattr(model, "journal_position_", 0)))
-    if model.takes_text:
-        model.predict_topk([""], 1)  # what is made when it is first used is made now
-    return snapshot
 
 
 class Project:
@@ -91,6 +39,8 @@ class Project:
         Seconds that a request may wait for others.
     observe : function
         Told how many documents were predicted together.
+    learning : bool
+        Whether it may be updated. One that cannot be (see :func:`~labelsense.serve.learning.can_learn`) is not.
     """
 
     def __init__(
@@ -102,17 +52,43 @@ class Project:
         limits: Limits | None = None,
         window: float = LONGEST_WINDOW,
         observe: Callable[[int], None] = lambda size: None,
+        learning: bool = False,
     ) -> None:
         self.id, self.path, self.subjects = id, path, subjects
         self.limits = limits or Limits()
-        self.snapshot = load_snapshot(path, subjects)
+        self.snapshot = self._load()
         self._executor = ThreadPoolExecutor(1, thread_name_prefix=f"{THREAD}-{id}")
         self._gatherer = Gatherer(_predict, self._executor, waiting=self.limits.waiting, window=window, observe=observe)
         self._asked = 0
+        self.learning: Learning | None = None
+        if learning and can_learn(self.snapshot.model):
+            self.learning = Learning(path, self.snapshot, self._publish, self._load, self.limits)
+
+    def _load(self) -> Snapshot:
+        return load_snapshot(self.path, self.subjects)
+
+    def _publish(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
 
     def __len__(self) -> int:
         """Return how many documents wait."""
         return len(self._gatherer) + self._asked
+
+    def gauges(self) -> dict[str, tuple[str, Callable[[], float]]]:
+        """Return the numbers of this project that change."""
+        numbers: dict[str, tuple[str, Callable[[], float]]] = {
+            "labelsense_waiting_documents": ("Documents that wait to be predicted.", lambda: len(self)),
+            "labelsense_labels": ("Labels of the model.", lambda: self.snapshot.catalogue.n_labels),
+            "labelsense_model_seconds": ("When the model last changed.", lambda: self.snapshot.modified.timestamp()),
+        }
+        learning = self.learning
+        if learning is not None:
+            numbers |= {
+                "labelsense_updates_acknowledged": ("The last update in the journal.", lambda: learning.acknowledged),
+                "labelsense_updates_applied": ("The last update in the model.", lambda: learning.applied),
+                "labelsense_updates_saved": ("The last update in the model file.", lambda: learning.saved),
+            }
+        return numbers
 
     async def suggest(self, snapshot: Snapshot, documents: Sequence[Any], wanted: Wanted) -> list[list[dict[str, Any]]]:
         """Return the suggestions for each document, as Annif words them."""
@@ -121,7 +97,7 @@ class Project:
         allow = None if wanted.allow is None else tuple(catalogue.labels_of(wanted.allow, "allow"))
         block = tuple(catalogue.labels_of(wanted.block, "block"))
         questions = [Question(snapshot, document, wanted.limit, allow, block) for document in documents]
-        found = await self._within_time(self._gatherer.submit(questions))
+        found = await self.within_time(self._gatherer.submit(questions))
         return [
             [
                 catalogue.entry(str(label), language) | {"score": score}
@@ -138,11 +114,12 @@ class Project:
         self._asked += 1
         try:
             running = asyncio.get_running_loop().run_in_executor(self._executor, function, *args)
-            return await self._within_time(running)
+            return await self.within_time(running)
         finally:
             self._asked -= 1
 
-    async def _within_time(self, work: Any) -> Any:
+    async def within_time(self, work: Any) -> Any:
+        """Return what is awaited, if it comes within the time that a request may take."""
         try:
             return await asyncio.wait_for(work, self.limits.seconds)
         except asyncio.TimeoutError:
@@ -150,10 +127,15 @@ class Project:
 
     def reload(self) -> None:
         """Take the model from its file again; requests that are being answered are answered by the old one."""
-        self.snapshot = load_snapshot(self.path, self.subjects)
+        if self.learning is None:
+            self.snapshot = self._load()
+        else:
+            self.learning.reload()
 
     async def close(self) -> None:
-        """Stop, when nobody asks any more."""
+        """Stop, when nobody asks any more; save what was learned."""
+        if self.learning is not None:
+            await self.learning.close()
         await self._gatherer.close()
         self._executor.shutdown()
 
