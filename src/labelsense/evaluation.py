@@ -57,7 +57,7 @@ class Evaluation(dict[str, float]):
     >>> X, Y = make_tagged_documents(n_samples=500, n_labels=200, random_state=0)
     >>> result = CompressedLabelClassifier(random_state=0).fit(X[:400], Y[:400]).evaluate(X[400:], Y[400:])
     >>> sorted(result)[:4], result.per_label.n_true.shape
-    (['F1', 'F1 macro', 'F1 micro', 'P@1'], (200,))
+    (['ECE', 'F1', 'F1 macro', 'F1 micro'], (200,))
     """
 
     def __init__(
