@@ -280,10 +280,8 @@ class CompressedLabelClassifier(LabelPredictor):
         return self
 
     def _has_probabilities(self) -> bool:
-        """Tell whether there is a refiner; also, before a fit, whether there will be one."""
-        if "learner_" in vars(self) and self.refiner_ is None:
-            raise AttributeError("This model has no refiner, and its scores are no probabilities: see predict_scores.")
-        return self.refiner is not None or "learner_" in vars(self)
+        """Tell whether there is a refiner; before a fit, whether there will be one."""
+        return (self.refiner_ if "learner_" in vars(self) else self.refiner) is not None
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> CSR:
