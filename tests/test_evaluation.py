@@ -6,8 +6,10 @@ import pickle
 
 import numpy as np
 import pytest
+import reference
 import scipy.sparse as sp
 from PIL import Image
+from sklearn.base import clone
 
 from labelsense import CompressedLabelClassifier, OneVsAllClassifier, RidgeLearner, load_model, metrics
 from labelsense.data import make_tagged_documents
@@ -16,17 +18,16 @@ X, Y = make_tagged_documents(400, 150, 60, noise=0.1, random_state=0)
 TRAIN, TEST = slice(0, 300), slice(300, 400)
 
 
-class Calibrated(CompressedLabelClassifier):
-    """With probabilities of a kind."""
+MODELS = {
+    "plain": reference.paper(learner=RidgeLearner(1.0), random_state=0),
+    "baseline": OneVsAllClassifier(RidgeLearner(1.0)),
+    "refined": CompressedLabelClassifier(learner=RidgeLearner(1.0), random_state=0),
+}
 
-    def predict_proba(self, X):
-        scores = self.predict_scores(X)
-        return sp.csr_array((np.clip(scores.data, 0, 1), scores.indices, scores.indptr), shape=scores.shape)
 
-
-@pytest.fixture(scope="module", params=[CompressedLabelClassifier, OneVsAllClassifier, Calibrated])
+@pytest.fixture(scope="module", params=MODELS.values(), ids=MODELS)
 def fitted(request):
-    return request.param(learner=RidgeLearner(1.0)).fit(X[TRAIN], Y[TRAIN])
+    return clone(request.param).fit(X[TRAIN], Y[TRAIN])
 
 
 def names(Y):
@@ -59,7 +60,7 @@ def test_the_figures_are_those_of_the_metrics(fitted):
 
 def test_models_with_probabilities_are_asked_for_them_and_others_are_not(fitted):
     result = fitted.evaluate(X[TEST], Y[TEST])
-    if not isinstance(fitted, Calibrated):
+    if not hasattr(fitted, "predict_proba"):
         assert not {"ECE", "expected labels", "missed"} & set(result)
         assert result.reliability is None
         assert "probabilities" not in str(result)
@@ -73,7 +74,7 @@ def test_models_with_probabilities_are_asked_for_them_and_others_are_not(fitted)
 
 
 def test_labels_that_are_new_count_as_not_found(fitted):
-    clf = type(fitted)(learner=RidgeLearner(1.0)).fit(X[TRAIN], names(Y[TRAIN]))
+    clf = clone(fitted).fit(X[TRAIN], names(Y[TRAIN]))
     known = clf.evaluate(X[TEST], names(Y[TEST]))
     more = clf.evaluate(X[TEST], [[*row, "new"] for row in names(Y[TEST])])
     assert more["labels"] == pytest.approx(known["labels"] + 1)
@@ -93,9 +94,9 @@ def test_what_predict_gives_does_not_depend_on_the_cut_offs():
 
 
 def test_the_counts_of_training_are_kept_and_follow_updates(tmp_path):
-    clf = CompressedLabelClassifier(learner=RidgeLearner(1.0, updatable=True), random_state=0)
+    clf = reference.paper(learner=RidgeLearner(1.0, updatable=True), random_state=0)
     clf.partial_fit(X[:200], Y[:200]).partial_fit(X[200:300], Y[200:300])
-    whole = CompressedLabelClassifier(learner=RidgeLearner(1.0), random_state=0).fit(X[TRAIN], Y[TRAIN])
+    whole = reference.paper(learner=RidgeLearner(1.0), random_state=0).fit(X[TRAIN], Y[TRAIN])
     assert clf.n_samples_seen_ == whole.n_samples_seen_ == 300
     np.testing.assert_array_equal(clf.label_counts_, whole.label_counts_)
     clf.save(tmp_path / "a.model")
@@ -104,7 +105,7 @@ def test_the_counts_of_training_are_kept_and_follow_updates(tmp_path):
 
 
 def test_a_model_without_counts_has_no_propensities():
-    clf = CompressedLabelClassifier(random_state=0).fit(X[TRAIN], Y[TRAIN])
+    clf = reference.paper(random_state=0).fit(X[TRAIN], Y[TRAIN])
     del clf.label_counts_, clf.n_samples_seen_  # as in a file of before
     result = clf.evaluate(X[TEST], Y[TEST])
     assert "P@1" in result
@@ -129,7 +130,7 @@ def test_the_table_has_a_column_for_each_cut_off(fitted):
 @pytest.mark.parametrize(("name", "separator"), [("a.tsv", "\t"), ("a.CSV", ",")])
 def test_the_figures_of_labels_as_a_file(name, separator, tmp_path):
     tags = [[f'a "{tag}",\tb' for tag in row] for row in names(Y)]
-    clf = CompressedLabelClassifier(random_state=0).fit(X[TRAIN], tags[TRAIN])
+    clf = reference.paper(random_state=0).fit(X[TRAIN], tags[TRAIN])
     result = clf.evaluate(X[TEST], tags[TEST])
     result.write_labels(tmp_path / name)
     with open(tmp_path / name, newline="") as file:
@@ -140,7 +141,7 @@ def test_the_figures_of_labels_as_a_file(name, separator, tmp_path):
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path):
-    result = CompressedLabelClassifier(random_state=0).fit(X[TRAIN], Y[TRAIN]).evaluate(X[TEST], Y[TEST])
+    result = reference.paper(random_state=0).fit(X[TRAIN], Y[TRAIN]).evaluate(X[TEST], Y[TEST])
     with pytest.raises(ValueError, match="must be a file that ends in .tsv or .csv. Got .*a.txt"):
         result.write_labels(tmp_path / "a.txt")
 
@@ -149,4 +150,31 @@ def test_the_picture_has_a_second_half_for_probabilities(fitted, tmp_path):
     fitted.evaluate(X[TEST], Y[TEST]).plot(tmp_path / "a.png")
     with Image.open(tmp_path / "a.png") as picture:
         width, height = picture.size
-    assert width / height == pytest.approx(10 / 4.5 if isinstance(fitted, Calibrated) else 5 / 4.5, abs=0.01)
+    assert width / height == pytest.approx(10 / 4.5 if hasattr(fitted, "predict_proba") else 5 / 4.5, abs=0.01)
+
+
+class TestObjective:
+    @pytest.mark.parametrize("refiner", [None, "auto"])
+    def test_propensity_ranks_by_weight_times_score(self, refiner, tmp_path):
+        given = {"refiner": refiner, "random_state": 0}
+        plain, propensity = (
+            CompressedLabelClassifier("whitened", "ridge", objective=word, **given).fit(X[TRAIN], Y[TRAIN])
+            for word in ("precision", "propensity")
+        )
+        weights = metrics.inverse_propensities(Y[TRAIN])
+        scores = plain.predict_scores(X[TEST])
+        np.testing.assert_array_equal(propensity.predict_scores(X[TEST]).toarray(), scores.toarray())
+        expected = scores.toarray() * weights
+        np.testing.assert_allclose(propensity.decision_function(X[TEST]).toarray(), expected, rtol=1e-5)
+        top = propensity.predict_topk(X[TEST], 1)
+        np.testing.assert_allclose(top.scores[:, 0], expected.max(axis=1), rtol=1e-5)
+        assert (propensity.predict(X[TEST]) != plain.predict(X[TEST])).nnz == 0
+        before, after = plain.evaluate(X[TEST], Y[TEST]), propensity.evaluate(X[TEST], Y[TEST])
+        assert after["P@1"] == metrics.precision_at_k(Y[TEST], sp.csr_array(expected), 1)
+        assert after["F1"] == before["F1"]
+        propensity.save(tmp_path / "a.model")
+        assert load_model(tmp_path / "a.model").evaluate(X[TEST], Y[TEST]) == after
+
+    def test_another_is_refused(self):
+        with pytest.raises(ValueError, match="objective must be one of 'precision', 'propensity'.*Got 'recall'"):
+            CompressedLabelClassifier(objective="recall").fit(X[TRAIN], Y[TRAIN])

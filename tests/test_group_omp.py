@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_reconstruct import decode, planted
 
-from labelsense import CompressedLabelClassifier, GroupOMPDecoder, HadamardCompressor, OMPDecoder, RidgeLearner
+from labelsense import GroupOMPDecoder, HadamardCompressor, OMPDecoder, RidgeLearner
 from labelsense.reconstruct import hierarchy_groups
 from labelsense.reconstruct.group_omp import cooccurring
 
@@ -121,7 +121,7 @@ class TestCooccurrence:
         X = Y + 0.1 * rng.normal(size=Y.shape)
         scores = {}
         for word in ("group_omp", "omp"):
-            clf = CompressedLabelClassifier(HadamardCompressor(24), RidgeLearner(1.0), word, random_state=0)
+            clf = reference.paper(HadamardCompressor(24), RidgeLearner(1.0), word, random_state=0)
             scores[word] = clf.fit(X[:300], Y[:300]).evaluate(X[300:], Y[300:], [5])["P@5"]
             if word == "group_omp":
                 assert _lists(clf.decoder_.groups_) == groups
@@ -130,7 +130,7 @@ class TestCooccurrence:
     def test_new_labels_are_in_no_group(self):
         Y = np.tile([[1, 1, 0, 1], [0, 0, 1, 0]], (10, 1))
         X = np.eye(2)[[0, 1] * 10]
-        clf = CompressedLabelClassifier(HadamardCompressor(4, reserve=4), "ridge", "group_omp", random_state=0)
+        clf = reference.paper(HadamardCompressor(4, reserve=4), "ridge", "group_omp", random_state=0)
         clf.partial_fit(X, [[f"tag{j}" for j in row.nonzero()[0]] for row in Y])
         clf.partial_fit(X[:2], [["tag0", "new"], ["tag2"]])
         assert clf.predict_scores(X).shape == (20, 5)

@@ -14,7 +14,7 @@ ROWS = """
 cli serve
 labelsense
 advisor experiments theory dask
-training model_file estimator baselines predictor evaluation diagnose
+training model_file estimator report explain chooser baselines predictor evaluation diagnose
 compress regress reconstruct refine
 features data metrics
 labels _label_input _tree _tensors _skops _files

@@ -10,6 +10,7 @@ from labelsense._validation import check_choice
 from labelsense.features.counts import LogTfidfTransformer
 from labelsense.features.encoded import EncodedTexts, is_encoder
 from labelsense.features.images import SURFHistogramTransformer
+from labelsense.features.scaling import StandardColumns, UnitRows
 from labelsense.features.text import is_vectoriser, text_characters, text_hashing, text_words
 
 __all__ = [
@@ -17,6 +18,8 @@ __all__ = [
     "EncodedTexts",
     "LogTfidfTransformer",
     "SURFHistogramTransformer",
+    "StandardColumns",
+    "UnitRows",
     "is_encoder",
     "is_vectoriser",
     "make_features",
@@ -30,6 +33,8 @@ FEATURES: dict[str, Any] = {
     "hashing": text_hashing,
     "characters": text_characters,
     "counts": LogTfidfTransformer,
+    "unit": UnitRows,
+    "standard": StandardColumns,
     "images": SURFHistogramTransformer,
 }
 
@@ -38,8 +43,8 @@ def make_features(features: Any) -> Any:
     """Return a fresh transformer for a transformer, an encoder of texts or a word.
 
     "words" is :func:`text_words`, "hashing" :func:`text_hashing`, "characters" :func:`text_characters`, "counts"
-    :class:`LogTfidfTransformer` and "images" :class:`~labelsense.features.SURFHistogramTransformer`. An object with
-    ``encode(list of str)`` makes :class:`EncodedTexts`.
+    :class:`LogTfidfTransformer`, "unit" :class:`UnitRows`, "standard" :class:`StandardColumns` and "images"
+    :class:`SURFHistogramTransformer`. An object with ``encode(list of str)`` makes :class:`EncodedTexts`.
     """
     if hasattr(features, "fit_transform"):
         return clone(features)
