@@ -184,7 +184,8 @@ class CompressedLabelClassifier(LabelPredictor):
         weights = None if sample_weight is None else check_weights(sample_weight, X)
         seed = check_random_state(self.random_state).randint(2**31)
         with verbosity(self.verbose):
-            compressor, decoder = self._make_parts(X, Y, weights, seed)
+            compressor = self._make_compressor(Y.shape[1], seed)
+            decoder = self._make_decoder(compressor)
             choice = None
             if learner is None:
                 choice = choose(X, Y, budget, scale=self.features is None, kernels=weights is None, random_state=seed)
@@ -193,7 +194,7 @@ class CompressedLabelClassifier(LabelPredictor):
             X = X if scaling is None else scaling.fit_transform(X)
             refiner = refiner if Y.shape[0] >= LEAST_ROWS else None
             start = time.perf_counter()
-            reconstruction = Reconstruction.by(decoder, compressor.operator_)
+            reconstruction = _fit_reconstruction(compressor, decoder, X, Y, weights)
             calibration = self._fit_parts(X, Y, learner, reconstruction, refiner, weights)
             log("learned from %d rows in %.1f s", Y.shape[0], _since(start))
         with changing:
@@ -292,7 +293,7 @@ class CompressedLabelClassifier(LabelPredictor):
             raise AttributeError("This model has no refiner, and its scores are no probabilities: see predict_scores.")
         return self.refiner is not None or "learner_" in vars(self)
 
-    @available_if(_has_probabilities)
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> CSR:
         """Return the probabilities of the candidate labels of each row, as CSR (n, d); of other labels it is near 0."""
         return self.predict_scores(X)
@@ -339,8 +340,10 @@ class CompressedLabelClassifier(LabelPredictor):
         X, Y, vocabulary = self._check_training(X, y)
         weights = None if sample_weight is None else check_weights(sample_weight, X)
         seed = check_random_state(self.random_state).randint(2**31)
-        compressor, decoder = self._make_parts(X, Y, weights, seed)
+        compressor = self._make_compressor(Y.shape[1], seed)
+        decoder = self._make_decoder(compressor)
         with verbosity(self.verbose):
+            _fit_reconstruction(compressor, decoder, X, Y, weights)
             learner = learn(learner, "partial_fit", X, compressor.operator_.compress(Y), weights)
         with changing:
             self.compressor_, self.decoder_, self.learner_ = compressor, decoder, learner
@@ -444,23 +447,18 @@ class CompressedLabelClassifier(LabelPredictor):
             )
         return counts
 
-    def _make_parts(self, X: Any, Y: CSR, weights: Any, seed: int) -> tuple[Compressor, Decoder]:
-        """Return a fitted compressor, and a decoder whose support fits."""
-        words = {**COMPRESSORS, "auto": lambda: choose_compressor(Y.shape[1])}
+    def _make_compressor(self, n_labels: int, seed: int) -> Compressor:
+        words = {**COMPRESSORS, "auto": lambda: choose_compressor(n_labels)}
         given = self.compressor
         compressor = clone(given) if isinstance(given, Compressor) else check_choice(given, "compressor", words)()
         if compressor.random_state is None:
             compressor.random_state = seed
-        compressor.fit_rows(X, Y, weights)
-        log("compressed %d labels to %d measurements", Y.shape[1], compressor.operator_.n_measurements)
-        decoders = {**DECODERS, "auto": lambda: choose_decoder(compressor)}
-        decoder = (
-            clone(self.decoder)
-            if isinstance(self.decoder, Decoder)
-            else check_choice(self.decoder, "decoder", decoders)()
-        ).fit_labels(Y)
-        decoder.support_size(compressor.operator_)  # refuse a support that does not fit before any work
-        return compressor, decoder
+        return compressor
+
+    def _make_decoder(self, compressor: Compressor) -> Decoder:
+        words = {**DECODERS, "auto": lambda: choose_decoder(compressor)}
+        given = self.decoder
+        return clone(given) if isinstance(given, Decoder) else check_choice(given, "decoder", words)()
 
     def _make_refiner(self) -> Refiner | None:
         if self.refiner is None or isinstance(self.refiner, Refiner):
@@ -473,6 +471,14 @@ class CompressedLabelClassifier(LabelPredictor):
         if self.threshold == "f1":
             return None
         return check_real(self.threshold, "threshold", low=0, high=1, remedy="'f1' chooses.")
+
+
+def _fit_reconstruction(compressor: Compressor, decoder: Decoder, X: Any, Y: CSR, weights: Any) -> Reconstruction:
+    """Fit A to the rows, and prepare a decoder; refuse a support that does not fit before any other work."""
+    operator = compressor.fit_rows(X, Y, weights).operator_
+    decoder.fit_labels(Y).support_size(operator)
+    log("compressed %d labels to %d measurements", Y.shape[1], operator.n_measurements)
+    return Reconstruction.by(decoder, operator)
 
 
 def _check_takes_weights(learner: Learner | None) -> None:

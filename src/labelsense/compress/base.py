@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
 
 from labelsense import _kernels
+from labelsense._gram import gram
 from labelsense._storage import Parts, require, require_array, storable
 from labelsense._typing import CSR, DoubleArray, FloatArray, IntArray
 from labelsense._validation import check_count, check_indicator, check_measurements, check_places
@@ -207,8 +208,8 @@ class DenseOperator(Operator):
             exponent = math.frexp(longest)[1]
             columns, norms = np.ldexp(columns, -exponent), np.ldexp(norms, -exponent)
         affordable = 4 * self.n_labels**2 <= GRAM_BYTES
-        gram = columns @ columns.T if affordable else None
-        return _kernels.Dense(columns, gram, inverse_norms(norms), 2.0**exponent)
+        products = gram(columns.T) if affordable else None
+        return _kernels.Dense(columns, products, inverse_norms(norms), 2.0**exponent)
 
 
 def inverse_norms(norms: Any) -> FloatArray:

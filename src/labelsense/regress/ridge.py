@@ -9,6 +9,7 @@ from copy import copy
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
@@ -67,7 +68,7 @@ class RidgeLearner(Learner):
         For conjugate gradients: the residual, relative to the right-hand side, at which to stop; the most steps. On
         text, the out-of-sample error no longer changes in the third digit from 0.01 on.
     updatable : bool
-        Whether ``fit`` keeps X'X and X'Z, so that ``partial_fit`` can go on from it.
+        Whether ``fit`` keeps X'X and X'Z, so that ``partial_fit`` can go on from it. ``update_bytes`` says how much.
     random_state : int, RandomState or None
         Seed for the rows that stand for all in the choice of alpha.
     verbose : int
@@ -208,6 +209,11 @@ class RidgeLearner(Learner):
         """The constants b, (m,)."""
         return self._solved()[1]
 
+    @property
+    def update_bytes(self) -> int:
+        """The memory of what is kept for updates."""
+        return 0 if self._moments is None else self._moments.nbytes
+
     def _check_rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
         if self.alpha != "loo":
             check_real(self.alpha, "alpha", low=0, remedy="0 is plain least squares, 'loo' chooses.")
@@ -299,9 +305,11 @@ class RidgeLearner(Learner):
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not first:
             self._check_kept(Z)
-        design = as_design(X)
+        kept = self._moments
+        sparse = None if kept is None else kept.is_sparse
+        design = as_design(sp.csr_array(X) if sparse else X)
         check_magnitude(design)
-        change = Moments.of(design, Z, sample_weight, sign)
+        change = Moments.of(design, Z, sample_weight, sign, sparse)
         with _CHANGING:  # moments are never changed, only exchanged: a thread that solves them may go on
             if self._moments is not None:
                 change.merge(self._moments)
