@@ -10,11 +10,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsense import _kernels
+from labelsense._blocks import row_blocks
 from labelsense._typing import CSR, FloatArray, IntArray
 from labelsense._validation import check_measurements
 from labelsense.compress.base import Operator
 from labelsense.reconstruct.base import Decoder
 from labelsense.reconstruct.outcomes import Tally
+
+BLOCK_WORK = 2**26
 
 
 class Found(NamedTuple):
@@ -23,6 +26,10 @@ class Found(NamedTuple):
     labels: IntArray  # (n, n_sizes, largest)
     coefficients: FloatArray
     sizes: IntArray  # (n, n_sizes): how many of them there are
+
+    def of_rows(self, rows: slice) -> Found:
+        """Return what is to be filled for some rows."""
+        return Found(self.labels[rows], self.coefficients[rows], self.sizes[rows])
 
     def to_csr(self, i: int, n_labels: int) -> CSR:
         """Return what was found for the support size number i."""
@@ -49,12 +56,10 @@ class CompiledDecoder(Decoder):
         distinct = sorted(set(wanted))
         shape = (len(H), len(distinct), distinct[-1])
         found = Found(np.zeros(shape, np.int64), np.zeros(shape, np.float32), np.zeros(shape[:2], np.int64))
-        outcomes = self._run(state, H, distinct, found)
-        if self._tally is not None:
-            self._tally.add(outcomes)
-        else:
-            tally = Tally()
-            tally.add(outcomes)
+        tally = Tally() if self._tally is None else self._tally
+        for rows in row_blocks(len(H), _block_rows(state)):
+            tally.add(self._run(state, H[rows], distinct, found.of_rows(rows)))
+        if self._tally is None:
             tally.warn(type(self).__name__, stacklevel=3)
         solved = {size: found.to_csr(i, state.n_labels) for i, size in enumerate(distinct)}
         return [solved[size] for size in wanted]
@@ -62,3 +67,9 @@ class CompiledDecoder(Decoder):
     @abstractmethod
     def _run(self, state: _kernels.Kernel, H: FloatArray, sizes: list[int], found: Found) -> list[int]:
         """Fill ``found`` for these support sizes, ascending; return how many rows had each outcome."""
+
+
+def _block_rows(state: _kernels.Kernel) -> int:
+    """Return how many rows to decode between two looks at Ctrl-C: a stored A costs d m a step, others about d log d."""
+    work = state.n_labels * (state.n_measurements if isinstance(state, _kernels.Dense) else 16)
+    return max(1, min(256, BLOCK_WORK // work))
