@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from labelsense._blocks import row_blocks
+from labelsense._gram import copied
 from labelsense._typing import DoubleArray, FloatArray, IntArray, Rows, as_dense
-from labelsense.regress.design import DOUBLE_ROWS, Design, sum_over_blocks
+from labelsense.regress.design import DENSE_ROWS, DOUBLE_ROWS, Design, sum_over_blocks
 
 
 @dataclass(frozen=True)
@@ -105,9 +107,9 @@ class Problem:
 
     def right_hand_side(self) -> DoubleArray:
         """Return the centred X'Z, (p, m), in double."""
-        right = np.ascontiguousarray(self.X.transposed_times(self.Z), np.float64)
+        right = copied(self.X.transposed_times(self.Z), np.float64)
         if np.isfinite(self.total):
-            right -= np.outer(self.total * self.x_mean, self.z_mean)
+            subtract_outer(right, self.total * self.x_mean, self.z_mean)
         return right
 
     def diagonal(self) -> DoubleArray:
@@ -117,7 +119,8 @@ class Problem:
 
     def intercept(self, W: Any) -> Any:
         """Return b for given W."""
-        return self.z_mean - (self.x_mean + self.shift) @ W
+        mean = self.x_mean + self.shift
+        return self.z_mean - sum_over_blocks(len(W), lambda rows: mean[rows] @ W[rows])
 
     def fitted(self, W: Any) -> FloatArray:
         """Return the centred, weighted fitted values, (n, m)."""
@@ -160,6 +163,12 @@ class DirectSolver(Solver):
     @abstractmethod
     def solve_out_of_sample(self, alpha: float) -> tuple[Any, FloatArray]:
         """Return W, and the prediction of each row by a model of the others, (n, m)."""
+
+
+def subtract_outer(A: Any, x: DoubleArray, z: DoubleArray) -> None:
+    """Subtract x z' from A, a block of rows at a time: the whole product would be as large as A."""
+    for rows in row_blocks(len(A), DENSE_ROWS):
+        A[rows] -= np.outer(x[rows], z)
 
 
 def _weighted_sum(Z: Any, w: DoubleArray) -> DoubleArray:
