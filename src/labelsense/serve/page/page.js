@@ -152,6 +152,7 @@ const desk = {
   marks: [], // words of the text: {start, end, value}, in code units
   marked: "", // the text that the marks are of
   asked: null, // the last request
+  welcome: "", // what the model does, for who has not typed anything
 };
 
 function currentText() {
@@ -267,6 +268,14 @@ async function showExamples() {
   );
 }
 
+/** Say what the model does, by its most frequent labels. */
+async function writeWelcome() {
+  const query = new URLSearchParams({ sort: "count", order: "descending", limit: 4, language: $("language").value });
+  const { total, labels } = await ask(`${ui("labels")}?${query}`);
+  const some = labels.map((entry) => entry.label).join(", ");
+  desk.welcome = `This model gives a text the labels that suit it, out of ${whole(total)}: ${some}, ... They appear here while you type.`;
+}
+
 // The words are marked in a copy of the text that lies behind it.
 
 function drawMirror() {
@@ -362,7 +371,7 @@ function drawLabels() {
   glide(list, before);
   setStop();
   $("nothing").hidden = desk.items.length > 0;
-  $("nothing").textContent = desk.text.trim() ? "The model has no label for this text." : "They appear here while you type.";
+  $("nothing").textContent = desk.text.trim() ? "The model has no label for this text." : desk.welcome;
   $("controls").hidden = !desk.text.trim();
   $("adding").hidden = !desk.text.trim() || !teaches();
   placeLine();
@@ -1306,7 +1315,7 @@ async function chooseProject(name) {
   $("batch-threshold-value").textContent = two(desk.threshold);
   Object.assign(table, { query: "", sort: "count", order: "descending", offset: 0 });
   $("table-query").value = "";
-  await showExamples();
+  await Promise.all([showExamples(), writeWelcome()]);
   await suggest(true);
   if (currentView() === "model") await showModel();
 }
