@@ -28,7 +28,7 @@ WITH_KEY = {"Authorization": f"Bearer {KEY}"}
 TAGS = "/v1/projects/tags"
 
 
-def make_model(path, reserve=0, m=5):
+def make_model(path, reserve=0, m=8):
     """Write a model of a few texts to a file, and return it."""
     compressor = HadamardCompressor(m, reserve=reserve, random_state=0)
     learner = RidgeLearner(alpha=0.1, updatable=True)

@@ -90,9 +90,10 @@ def test_after_an_error_of_the_disk_nothing_of_the_update_is_left(path, monkeypa
     def fail(descriptor):
         raise OSError(28, "No space left on device")
 
-    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"):
+    with monkeypatch.context() as patch:
         patch.setattr("labelsense.serve.journal.os.fsync", fail)
-        journal.append([{"text": "second"}])
+        with pytest.raises(OSError, match="No space"):
+            journal.append([{"text": "second"}])
     assert path.stat().st_size == size
     assert journal.append([{"text": "third"}]) == [2]
     journal.close()

@@ -10,7 +10,6 @@ import threading
 import time
 
 import numpy as np
-import pytest
 import scipy.sparse as sp
 from serving import KEY, LABELS, TAGS, TEXTS, WITH_KEY, Process, make_model, send, serving, wait_for
 
@@ -135,10 +134,10 @@ def test_a_file_that_somebody_else_replaced_is_not_written_over(tmp_path):
     with serving(path, learning=True) as client:
         client.post(f"{TAGS}/learn", json=documents([("a dodo", ["dodo"])]), headers=WITH_KEY)
         wait_until_saved(client)
-        other = make_model(path, reserve=10, m=6)  # a new model, which has never heard of dodos
+        other = make_model(path, reserve=10, m=7)  # a new model, which has never heard of dodos
         client.post(f"{TAGS}/learn", json=documents([("a yak", ["yak"])]), headers=WITH_KEY)
         wait_until_saved(client)
-        assert client.get("/ui/projects/tags/model").json()["n_measurements"] == 6
+        assert client.get("/ui/projects/tags/model").json()["n_measurements"] == 7
     expected = other.partial_fit(["a yak"], [["yak"]])
     np.testing.assert_allclose(weights(load_model(path)), weights(expected), atol=1e-5)
 

@@ -13,10 +13,10 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 
-from labelsense.serve import annif, insight
+from labelsense.serve import annif, docs, insight, openapi
 from labelsense.serve.boundary import Boundary
 from labelsense.serve.keys import KeyGuard, Keys
 from labelsense.serve.limits import Limits
@@ -61,15 +61,18 @@ def make_app(
         )
     if keys.everything:
         middleware.append(Middleware(KeyGuard, keys=keys))
-    routes: list[BaseRoute] = [
+    routes = [
         *annif.ROUTES,
         *insight.ROUTES,
+        *openapi.ROUTES,
+        *docs.ROUTES,
         Route("/v2/health/live", show_live),
         Route("/v2/health/ready", show_ready),
         Route("/metrics", show_metrics),
     ]
     if PAGE.is_dir():
-        routes.append(Mount("/", StaticFiles(directory=PAGE, html=True)))
+        files = StaticFiles(directory=PAGE, html=True)
+        routes += [Route("/", files), Route("/{name}", files)]
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 import numpy as np
 import scipy.sparse as sp
 from starlette.datastructures import UploadFile
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from labelsense.serve.limits import Limits
 from labelsense.serve.problems import Problem
@@ -46,6 +46,8 @@ async def read_body(request: Request, limits: Limits) -> bytes:
         return await asyncio.wait_for(_collect(request, limits), limits.seconds)
     except asyncio.TimeoutError:
         raise Problem(408, f"The body must arrive within {limits.seconds:g} seconds.") from None
+    except ClientDisconnect:
+        raise Problem(400, "The body was cut off.") from None  # for the log: nobody reads it
 
 
 async def _collect(request: Request, limits: Limits) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import ipaddress
 import logging
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from labelsense.data.subjects import Subjects
 from labelsense.errors import InputError
@@ -23,6 +21,7 @@ from labelsense.serve.batching import LONGEST_WINDOW
 from labelsense.serve.keys import Keys, read_keys
 from labelsense.serve.limits import Limits
 from labelsense.serve.project import Project
+from labelsense.serve.protocol import PatientProtocol
 from labelsense.serve.telemetry import Telemetry
 
 __all__ = ["Limits", "read_keys", "serve"]
@@ -115,38 +114,8 @@ class _Server(uvicorn.Server):
         self._announce()
 
 
-class _Protocol(H11Protocol):
-    """Ends connections on which a request has begun and does not come: what is asked must be said in time."""
-
-    seconds = Limits().seconds
-    _timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self._wait()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self._timer is None:
-            self._wait()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        super().connection_lost(exc)
-
-    def _wait(self) -> None:
-        self._timer = self.loop.call_later(self.seconds, self._look)
-
-    def _look(self) -> None:
-        """Leave, if there still is no request; else look again when more data have come."""
-        self._timer = None
-        if self.cycle is None or self.cycle.response_complete:
-            self.transport.close()
-
-
 def _configure(app: Any, limits: Limits) -> uvicorn.Config:
-    protocol = type("Protocol", (_Protocol,), {"seconds": limits.seconds})
+    protocol = type("Protocol", (PatientProtocol,), {"seconds": limits.seconds})
     return uvicorn.Config(
         app,
         http=protocol,
