@@ -192,6 +192,7 @@ function setText(text) {
 
 /** Ask for labels; those of before stay until the new ones are there. A fresh text gets them in their own order. */
 async function suggest(fresh = false) {
+  if (!state.about) return; // it is asked when the model is there
   const text = currentText();
   desk.asked?.abort();
   if (!text.trim()) {
@@ -205,7 +206,7 @@ async function suggest(fresh = false) {
   const { signal } = desk.asked;
   await attempt(async () => {
     checkLength(text);
-    const about = { ...documentOf(text), limit: Number($("limit").value), language: $("language").value || undefined };
+    const about = { ...documentOf(text), limit: Number($("limit").value), language: $("language").value };
     const names = desk.other ? [state.project, desk.other] : [state.project];
     const answers = await Promise.all(names.map((name) => ask(v1("suggest", name), about, signal)));
     desk.text = text;
@@ -458,7 +459,7 @@ function onListKey(event) {
 // The threshold: a line between labels that can be dragged, and a slider.
 
 function setThreshold(value) {
-  desk.threshold = Math.min(1, Math.max(0, Math.round(100 * value) / 100));
+  desk.threshold = value;
   $("threshold").value = desk.threshold;
   $("threshold-value").textContent = two(desk.threshold);
   showOrigin();
@@ -474,7 +475,7 @@ function defaultThreshold() {
 }
 
 function showOrigin() {
-  const ours = desk.threshold === Math.round(100 * defaultThreshold()) / 100;
+  const ours = desk.threshold === defaultThreshold();
   const words = state.about.threshold === null ? "the usual threshold" : `threshold ${two(defaultThreshold())}, chosen by F1`;
   const back = make("button", { type: "button", class: "plain", onclick: () => { setThreshold(defaultThreshold()); speakLabels(); } },
     `back to ${two(defaultThreshold())}`);
@@ -511,7 +512,7 @@ function dragLine(event) {
   const origin = $("labels").getBoundingClientRect().top;
   const move = (moved) => {
     const y = Math.min(Math.max(moved.clientY - origin, 0), $("labels").offsetHeight);
-    setThreshold(thresholdAt(y));
+    setThreshold(Math.round(100 * thresholdAt(y)) / 100);
     placeLine(y);
   };
   line.classList.add("dragging");
@@ -587,7 +588,7 @@ async function showReasons(opening) {
   if (!item) return closeReasons();
   const text = desk.text;
   const [why, how] = await Promise.all([
-    answerOrReason(v1("explain"), { ...documentOf(text), uri: item.uri, limit: 16, language: $("language").value || undefined }),
+    answerOrReason(v1("explain"), { ...documentOf(text), uri: item.uri, limit: 16, language: $("language").value }),
     desk.view === "how" ? courseOf(text) : null,
   ]);
   if (desk.chosen !== item.uri || desk.text !== text) return undefined;
@@ -904,7 +905,7 @@ async function seeLearned(headers) {
 async function complete() {
   const query = $("add").value.trim();
   if (!query) return closeCompletions();
-  const { labels } = await ask(`${ui("complete")}?${new URLSearchParams({ query, limit: 8 })}`);
+  const { labels } = await ask(`${ui("complete")}?${new URLSearchParams({ query, limit: 8, language: $("language").value })}`);
   if ($("add").value.trim() !== query) return undefined;
   const known = labels.some((entry) => entry.label.toLowerCase() === query.toLowerCase());
   lesson.completions = known ? labels : [...labels, { uri: query, label: query, fresh: true }];
@@ -952,7 +953,7 @@ function onAddKey(event) {
 
 // ---- batch
 
-const batch = { name: "", documents: [], results: [], stopped: true };
+const batch = { name: "", documents: [], results: [], done: 0, stopped: true };
 const PREVIEW = 100; // results that are shown
 const AT_ONCE = 2; // requests
 const TEXT_FIELDS = ["title", "body", "description"];
@@ -1033,15 +1034,15 @@ function runBatch(file) {
   return attempt(async () => {
     const documents = readDocuments(file.name, await file.text());
     if (!documents.length) throw new Trouble(`${file.name} has no texts.`, 400);
-    Object.assign(batch, { name: file.name.replace(/\.\w+$/, ""), documents, results: new Array(documents.length), stopped: false });
-    batch.done = 0;
+    const name = file.name.replace(/\.\w+$/, "");
+    Object.assign(batch, { name, documents, results: new Array(documents.length), done: 0, stopped: false });
     $("batch-table").tBodies[0].replaceChildren();
     $("batch-run").hidden = false;
     $("batch-save").hidden = true;
     $("batch-stop").hidden = false;
     drawBatch();
     const groups = inGroups(documents);
-    const about = { limit: Number($("batch-limit").value), threshold: Number($("batch-threshold").value), language: $("language").value || undefined };
+    const about = { limit: Number($("batch-limit").value), threshold: Number($("batch-threshold").value), language: $("language").value };
     const { project } = state;
     await Promise.all(Array.from({ length: AT_ONCE }, async () => {
       while (groups.length && !batch.stopped) await predictGroup(groups.shift(), about, project);
@@ -1249,7 +1250,7 @@ function drawDetails(about) {
 /** Show a page of the labels, which the server sorts and filters. */
 async function drawTable() {
   const { query, sort, order, offset, size } = table;
-  const { total, labels } = await ask(`${ui("labels")}?${new URLSearchParams({ query, sort, order, offset, limit: size })}`);
+  const { total, labels } = await ask(`${ui("labels")}?${new URLSearchParams({ query, sort, order, offset, limit: size, language: $("language").value })}`);
   if (query !== table.query || offset !== table.offset || sort !== table.sort || order !== table.order) return;
   table.total = total;
   const distinct = labels.some((entry) => entry.uri !== entry.label);
@@ -1291,10 +1292,10 @@ function showModel() {
 // ---- start
 
 async function chooseProject(name) {
+  state.about = await ask(ui("model", name));
   state.project = name;
   memory.set("project", name);
   $("project").value = name;
-  state.about = await ask(ui("model"));
   const { languages } = state.about.vocab;
   $("language").replaceChildren(...languages.map((language) => make("option", {}, language)));
   $("language").disabled = languages.length < 2;
@@ -1366,7 +1367,7 @@ function listen() {
   on("copy", "click", copyLabels);
   on("save", "click", saveLabels);
   on("compare", "change", () => { desk.other = $("compare").value; showComparison(); suggest(true); });
-  on("language", "change", () => suggest(true));
+  on("language", "change", () => { suggest(true); turnTo(0); });
   on("project", "change", () => attempt(() => chooseProject($("project").value)));
   on("show-why", "click", () => setView("why"));
   on("show-how", "click", () => setView("how"));
