@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -60,6 +61,12 @@ class Process:
             self.lines.append(line)
             assert line, f"the server did not start: {self.lines}"
         self.address = line.split(" at ")[1].strip()
+        self._reader = threading.Thread(target=self._read)  # a pipe that nobody reads would stop the server
+        self._reader.start()
+
+    def _read(self):
+        with self.process.stderr as log:
+            self.lines += log
 
     @property
     def port(self):
@@ -69,8 +76,8 @@ class Process:
         """Return the exit code and what was logged."""
         self.process.send_signal(number)
         code = self.process.wait(30)
-        with self.process.stderr as log:
-            return code, log.read()
+        self._reader.join()
+        return code, "".join(self.lines)
 
     def __enter__(self):
         return self
@@ -79,7 +86,7 @@ class Process:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
-        self.process.stderr.close()
+        self._reader.join()
 
 
 def send(address, path, content=None, headers=()):

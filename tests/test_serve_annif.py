@@ -77,7 +77,7 @@ def test_labels_are_allowed_and_blocked_per_request(client):
     assert "chess" not in uris(block=["chess"])
     assert uris(allow=["chess", "game"]) <= {"chess", "game"}
     refused = client.post("/v1/projects/tags/suggest", json={"text": "a", "allow": ["chess", "cat"]})
-    assert refused.status_code == 400
+    assert refused.status_code == 404
     assert refused.json()["unknown"] == ["cat"]
     form = client.post("/v1/projects/tags/suggest", data={"text": "a chess game", "block": ["chess", "game"]})
     assert not {"chess", "game"} & {result["uri"] for result in form.json()["results"]}
@@ -95,7 +95,7 @@ def test_explanations_add_up_and_mark_words(client):
     assert len(one["parts"]) == 1
     assert one["rest"] == pytest.approx(answer["parts"][1]["value"])
     unknown = client.post("/v1/projects/tags/explain", json={"text": text, "uri": "cat"})
-    assert (unknown.status_code, unknown.json()["unknown"]) == (400, ["cat"])
+    assert (unknown.status_code, unknown.json()["unknown"]) == (404, ["cat"])
 
 
 def test_models_that_do_not_reconstruct_are_served_too(tmp_path):

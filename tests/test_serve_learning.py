@@ -86,7 +86,7 @@ def test_a_vocabulary_says_which_labels_can_be_new(tmp_path):
     subjects = Subjects([Subject(uri, {"en": uri.upper()}) for uri in ("fox", "cat")])
     with serving(path, learning=True, subjects=subjects) as client:
         refused = client.post(f"{TAGS}/learn", json=documents([("x", ["cat", "dog", "fox"])]), headers=WITH_KEY)
-        assert (refused.status_code, refused.json()["unknown"]) == (400, ["dog"])
+        assert (refused.status_code, refused.json()["unknown"]) == (404, ["dog"])
         assert client.post(f"{TAGS}/learn", json=documents([("a cat", ["cat"])]), headers=WITH_KEY).status_code == 204
 
 
@@ -122,7 +122,7 @@ def test_models_of_features_and_numbered_labels_learn(tmp_path):
     with serving(tmp_path / "model", learning=True) as client:
         assert client.post(f"{TAGS}/learn", json=[row], headers=WITH_KEY).status_code == 204
         unknown = client.post(f"{TAGS}/learn", json=[{**row, "subjects": [{"uri": "9"}]}], headers=WITH_KEY)
-        assert (unknown.status_code, unknown.json()["unknown"]) == (400, ["9"])
+        assert (unknown.status_code, unknown.json()["unknown"]) == (404, ["9"])
     x, y = np.zeros((1, 6)), np.zeros((1, 9))
     x[0, [1, 4]], y[0, [7, 2]] = (0.5, 2), 1
     np.testing.assert_allclose(weights(load_model(tmp_path / "model")), weights(model.partial_fit(x, y)), atol=1e-5)

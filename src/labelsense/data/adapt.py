@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from labelsense._typing import CSR
 from labelsense._validation import check_choice
 from labelsense.data.formats.base import Examples, label_lists, listed
 from labelsense.data.formats.fields import LABEL_KEYS
+from labelsense.data.subjects import Subjects
 from labelsense.features import FEATURES, SURFHistogramTransformer
 
 # What can be made of each kind of rows, the default first.
@@ -54,6 +56,20 @@ def labels_of(examples: Examples) -> CSR | list[list[str]]:
     return label_lists(examples.Y, examples.labels)
 
 
+def with_uris(examples: Examples, subjects: Subjects | None) -> tuple[Examples, list[str]]:
+    """Return examples with labels as a vocabulary has them, and the labels that it does not have.
+
+    Labels may be URIs, or what subjects are called in one of the languages.
+    """
+    if subjects is None or examples.Y is None or (not isinstance(examples.Y, list) and examples.labels is None):
+        return examples, []
+    if isinstance(examples.Y, list):
+        rows = [list(dict.fromkeys(map(subjects.resolve, row))) for row in examples.Y]
+        used = dict.fromkeys(uri for row in rows for uri in row)
+        return replace(examples, Y=rows), [uri for uri in used if uri not in subjects]
+    return with_uris(replace(examples, Y=label_lists(examples.Y, examples.labels or []), labels=None), subjects)
+
+
 def features_for(model: Any, examples: Examples) -> Any:
     """Return X as a fitted model takes it; rows of a format that does not state its width get the columns they lack."""
     takes = _kind_of(model)
@@ -65,6 +81,7 @@ def features_for(model: Any, examples: Examples) -> Any:
 
 def labels_for(model: Any, examples: Examples) -> Any:
     """Return the labels as a fitted model was given them in training."""
+    examples, _ = with_uris(examples, getattr(model, "subjects_", None))
     Y = labels_of(examples)
     return Y if isinstance(Y, list) or model.vocabulary_.names is not None else _widened(Y, model.vocabulary_.n_labels)
 

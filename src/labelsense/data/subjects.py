@@ -10,7 +10,7 @@ import gzip
 import io
 import os
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,7 +58,7 @@ class Subjects:
     >>> from labelsense.data.subjects import Subject, Subjects
     >>> chess = Subject("http://example.org/1", {"en": "chess", "fi": "shakki"}, "794.1")
     >>> subjects = Subjects([chess])
-    >>> subjects.label("http://example.org/1", "fi"), subjects.find("chess")
+    >>> subjects.label("http://example.org/1", "fi"), subjects.resolve("chess")
     ('shakki', 'http://example.org/1')
     """
 
@@ -124,20 +124,9 @@ class Subjects:
         """Return the URIs of the subjects that this one is wider than."""
         return self._narrower.get(uri, [])
 
-    def find(self, name: str) -> str | None:
-        """Return the URI of a label, in any language; None where it is not one, or is that of several subjects."""
-        return self._by_label.get(name)
-
-    def only(self, uris: Iterable[str]) -> Subjects:
-        """Return these subjects and all that are wider than they are."""
-        kept: dict[str, Subject] = {}
-        waiting = [uri for uri in uris if uri in self._subjects]
-        while waiting:
-            uri = waiting.pop()
-            if uri not in kept:
-                kept[uri] = self._subjects[uri]
-                waiting += self.broader(uri)
-        return Subjects([subject for uri, subject in self._subjects.items() if uri in kept])
+    def resolve(self, name: str) -> str:
+        """Return the URI of what may be a URI or a label in any language; itself where it is neither, or of several."""
+        return name if name in self._subjects else self._by_label.get(name) or name
 
     @cached_property
     def _narrower(self) -> dict[str, list[str]]:

@@ -21,6 +21,8 @@ from labelsense.serve.reading import (
     read_document,
     read_fields,
     read_json,
+    read_language,
+    read_query,
     read_wanted,
 )
 
@@ -88,26 +90,20 @@ async def suggest_batch(request: Request) -> Response:
     project, limits = find_project(request), request.app.state.limits
     snapshot = project.snapshot
     body = as_object(await read_json(request, limits), "The body")
-    query = request.query_params
-    wanted = read_wanted({**body, **{name: values_of(query, name) for name in query}}, limits)
+    read_wanted(body, limits)  # what the query overrules has to be right too
+    wanted = read_wanted(body | read_query(request), limits)
     entries = [as_object(entry, "Each of documents") for entry in as_list(body.get("documents"), "documents")]
     check_batch(entries, "documents", limits.batch)
     ids = [_document_id(entry) for entry in entries]
     documents = [read_document(entry, snapshot.model, limits) for entry in entries]
-    found = await project.suggest(snapshot, documents, wanted) if documents else []
+    found = await project.suggest(snapshot, documents, wanted)
     return JSONResponse([{"results": results, "document_id": name} for results, name in zip(found, ids, strict=True)])
-
-
-def values_of(query: Any, name: str) -> Any:
-    """Return a parameter of a query; all its values where it is there several times."""
-    values = query.getlist(name)
-    return values[0] if len(values) == 1 else values
 
 
 def check_batch(documents: list[Any], name: str, most: int) -> None:
     """Refuse more entries than a request may have."""
     if len(documents) > most:
-        raise Problem(413, f"{name} must have at most {most} entries. Got {len(documents)}.")
+        raise Problem(400, f"{name} must have at most {most} entries. Got {len(documents)}.")
 
 
 def _document_id(entry: dict[str, Any]) -> str | None:
@@ -120,9 +116,8 @@ async def explain(request: Request) -> Response:
     project, limits = find_project(request), request.app.state.limits
     snapshot = project.snapshot
     fields = await read_fields(request, limits)
-    most = as_integer(fields.get("limit", PARTS), "limit", 1, limits.labels)
-    language = fields.get("language")
-    language = snapshot.catalogue.check_language(None if language is None else as_string(language, "language", 35))
+    most = as_integer(fields.get("limit", min(PARTS, limits.labels)), "limit", 1, limits.labels)
+    language = snapshot.catalogue.check_language(read_language(fields))
     uri = as_string(fields.get("uri"), "uri")
     label = snapshot.catalogue.label(uri)
     document = read_document(fields, snapshot.model, limits)

@@ -73,7 +73,7 @@ class Catalogue:
         """Return the label of the model that a URI names; refuse one that it does not know."""
         column = self.column(uri)
         if column is None:
-            raise Problem(400, f"The model has no label {uri[:200]!r}.", members={"unknown": [uri]})
+            raise Problem(404, f"The model has no label {uri[:200]!r}.", members={"unknown": [uri]})
         return column if self._names is None else self._names[column]
 
     def labels_of(self, uris: tuple[str, ...], name: str) -> list[Label]:
@@ -81,7 +81,7 @@ class Catalogue:
         unknown = [uri for uri in uris if uri not in self._columns]
         if unknown:
             detail = f"{name} must hold labels of the model. Got {unknown[0][:200]!r}."
-            raise Problem(400, detail, members={"unknown": unknown})
+            raise Problem(404, detail, members={"unknown": unknown})
         return [self.label(uri) for uri in uris]
 
     def entry(self, uri: str, language: str | None = None) -> dict[str, Any]:

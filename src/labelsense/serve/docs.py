@@ -45,9 +45,8 @@ def _render_operation(method: str, path: str, operation: Schema) -> list[str]:
     for parameter in operation.get("parameters", []):
         lines.append(f"<p><code>{parameter['name']}</code>: {html.escape(parameter['description'])}</p>")
     if "requestBody" in operation:
-        content = operation["requestBody"]["content"]
-        schema = next(iter(content.values()))["schema"]
-        lines.append(f"<p>Send {' or '.join(content)}: <code>{_render_schema(schema)}</code></p>")
+        for kind, item in operation["requestBody"]["content"].items():
+            lines.append(f"<p>Send {kind}: <code>{_render_schema(item['schema'])}</code></p>")
     answers = []
     for status, answer in operation["responses"].items():
         schema = answer.get("content", {}).get(JSON, {}).get("schema")
@@ -63,10 +62,10 @@ def _render_schema(schema: Schema) -> str:
         return f'<a href="#{name}">{name}</a>'
     if "enum" in schema:
         return " or ".join(html.escape(json.dumps(word)) for word in schema["enum"])
-    if "oneOf" in schema:
+    if "oneOf" in schema and "properties" not in schema:
         return " or ".join(map(_render_schema, schema["oneOf"]))
     kind = schema.get("type")
-    if kind == "array":
+    if "items" in schema:
         return f"[{_render_schema(schema['items'])}, ...]"
     if kind == "object" and "properties" in schema:
         fields = (

@@ -14,7 +14,7 @@ from labelsense.serve.annif import describe, find_project
 from labelsense.serve.catalogue import SORTS
 from labelsense.serve.learning import Learning
 from labelsense.serve.problems import Problem
-from labelsense.serve.reading import as_integer, as_string, read_document, read_fields
+from labelsense.serve.reading import as_integer, as_string, read_document, read_fields, read_language, read_query
 from labelsense.serve.snapshot import Snapshot
 
 
@@ -61,15 +61,15 @@ async def show_how(request: Request) -> Response:
 
 async def list_labels(request: Request) -> Response:
     """List labels, sorted and filtered, a page at a time."""
-    project, limits, query = find_project(request), request.app.state.limits, request.query_params
+    project, limits, query = find_project(request), request.app.state.limits, read_query(request)
     snapshot = project.snapshot
     sought = as_string(query.get("query", ""), "query")
     sort, order = query.get("sort", "label"), query.get("order", "ascending")
     if sort not in SORTS or order not in ("ascending", "descending"):
         raise Problem(400, f"sort must be one of {', '.join(SORTS)}, and order ascending or descending.")
     offset = as_integer(query.get("offset", 0), "offset", 0, 2**53)
-    limit = as_integer(query.get("limit", 50), "limit", 1, limits.labels)
-    language = snapshot.catalogue.check_language(query.get("language"))
+    limit = as_integer(query.get("limit", min(50, limits.labels)), "limit", 1, limits.labels)
+    language = snapshot.catalogue.check_language(read_language(query))
     chosen = await project.ask(snapshot.catalogue.select, sought, sort, order == "descending", snapshot.counts)
     page = [
         snapshot.catalogue.full_entry(j, snapshot.counts, language) for j in chosen[offset : offset + limit].tolist()
@@ -79,12 +79,12 @@ async def list_labels(request: Request) -> Response:
 
 async def complete(request: Request) -> Response:
     """Complete what has been typed of a label."""
-    project, limits, query = find_project(request), request.app.state.limits, request.query_params
+    project, limits, query = find_project(request), request.app.state.limits, read_query(request)
     snapshot = project.snapshot
-    limit = as_integer(query.get("limit", 10), "limit", 1, limits.labels)
+    limit = as_integer(query.get("limit", min(10, limits.labels)), "limit", 1, limits.labels)
     sought = as_string(query.get("query", ""), "query")
     found = await project.ask(snapshot.catalogue.complete, sought, limit, snapshot.counts)
-    language = snapshot.catalogue.check_language(query.get("language"))
+    language = snapshot.catalogue.check_language(read_language(query))
     return JSONResponse({"labels": [snapshot.catalogue.full_entry(j, snapshot.counts, language) for j in found]})
 
 

@@ -277,7 +277,7 @@ class Admitted:
         unknown = sorted(new if not self._catalogue.extensible else new - _members(subjects, new))
         if unknown:
             where = "the model has" if subjects is None else "the vocabulary has"
-            raise Problem(400, f"subjects must be labels that {where}.", members={"unknown": unknown})
+            raise Problem(404, f"subjects must be labels that {where}.", members={"unknown": unknown})
         room = self._capacity - self._catalogue.n_labels - len(self._new)
         if len(new) > room:
             detail = f"The model has room for {room} new labels. Train it with a larger reserve."

@@ -20,7 +20,7 @@ REFUSALS = {
     400: "What was asked breaks a rule, which the answer names.",
     401: "An API key is needed.",
     403: "The model does not learn.",
-    404: "There is no such project.",
+    404: "There is no such project, or no such label.",
     408: "The request did not arrive in time.",
     409: "The model cannot do this.",
     413: "The request is too large.",
@@ -48,6 +48,11 @@ def _object(properties: Schema, required: Sequence[str] | None = None) -> Schema
     }
 
 
+def _document(properties: Schema, required: Sequence[str] = ()) -> Schema:
+    """Return an object that has a text or features."""
+    return _object(properties, required) | {"oneOf": [{"required": ["text"]}, {"required": ["features"]}]}
+
+
 def _ref(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
@@ -61,11 +66,11 @@ def _schemas(limits: Limits) -> Schema:
         "oneOf": [_list(NUMBER), {"type": "object", "additionalProperties": NUMBER}],
     }
     text = {"type": "string", "maxLength": limits.text}
-    some_labels = _list({"type": "string", "maxLength": 1000}, limits.labels)
+    some_labels = _list({"type": "string", "maxLength": 1000}, limits.labels) | {"type": ["array", "null"]}
     wanted = {
         "limit": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1, "default": 10},
         "threshold": {"type": "number", "minimum": 0, "maximum": 1, "default": 0},
-        "language": {"type": "string", "description": "Of the labels.", "maxLength": 35},
+        "language": {"type": ["string", "null"], "description": "Of the labels.", "maxLength": 35},
         "allow": some_labels | {"description": "The only labels to choose from."},
         "block": some_labels | {"description": "Labels to leave out."},
     }
@@ -108,6 +113,11 @@ def _schemas(limits: Limits) -> Schema:
     bounds = {"body": WHOLE, "text": WHOLE, "batch": WHOLE}
     service = {"version": TEXT, "projects": _list(TEXT), "learning": _list(TEXT), "key_needed": TRUTH}
     uri = {"type": "string", "maxLength": 1000}
+    why = {
+        "uri": uri,
+        "limit": {"type": "integer", "minimum": 1, "maximum": limits.labels, "default": 100},
+        "language": wanted["language"],
+    }
     return {
         "Problem": _object({"type": TEXT, "title": TEXT, "status": WHOLE, "detail": TEXT}),
         "Title": _object({"title": TEXT, "version": TEXT}),
@@ -124,29 +134,17 @@ def _schemas(limits: Limits) -> Schema:
         "Suggestion": _object({**label, "score": {"type": "number", "minimum": 0, "maximum": 1}}),
         "Suggestions": _object({"results": _list(_ref("Suggestion"))}),
         "BatchSuggestions": _list(_object({"results": _list(_ref("Suggestion")), "document_id": MAYBE_TEXT})),
-        "Question": _object({"text": text, "features": features, **wanted}, []),
+        "Question": _document({"text": text, "features": features, **wanted}),
+        "QuestionForm": _object({"text": text, **wanted}, ["text"]),
         "Batch": _object({"documents": _list(_ref("Document"), limits.batch), **wanted}, ["documents"]),
-        "Document": _object(
-            {"text": text, "features": features, "document_id": {"type": ["string", "null"], "maxLength": 1000}}, []
+        "Document": _document(
+            {"text": text, "features": features, "document_id": {"type": ["string", "null"], "maxLength": 1000}}
         ),
-        "IndexedDocument": _object(
-            {
-                "text": text,
-                "features": features,
-                "subjects": _list(_object({"uri": uri}), limits.labels),
-            },
-            ["subjects"],
+        "IndexedDocument": _document(
+            {"text": text, "features": features, "subjects": _list(_object({"uri": uri}), limits.labels)}, ["subjects"]
         ),
-        "WhyQuestion": _object(
-            {
-                "text": text,
-                "features": features,
-                "uri": uri,
-                "limit": {"type": "integer", "minimum": 1, "maximum": limits.labels, "default": 100},
-                "language": wanted["language"],
-            },
-            ["uri"],
-        ),
+        "WhyQuestion": _document({"text": text, "features": features, **why}, ["uri"]),
+        "WhyForm": _object({"text": text, **why}, ["text", "uri"]),
         "Why": _object(
             {
                 **label,
@@ -159,7 +157,8 @@ def _schemas(limits: Limits) -> Schema:
                 "marks": _list(_object({"start": WHOLE, "end": WHOLE, "value": NUMBER})),
             }
         ),
-        "HowQuestion": _object({"text": text, "features": features}, []),
+        "HowQuestion": _document({"text": text, "features": features}),
+        "HowForm": _object({"text": text}),
         "How": _object(
             {
                 "measurements": _list(NUMBER),
@@ -180,8 +179,8 @@ def _operation(
     refusals: Sequence[int] = (),
     *,
     body: Schema | None = None,
+    form: Schema | None = None,
     query: Sequence[Schema] = (),
-    kinds: Sequence[str] = (JSON,),
 ) -> Schema:
     """Return what is said of a route: the answer is the name of a schema, or None for an empty one."""
     responses: Schema = {"204": {"description": "It is on disk."}}
@@ -194,7 +193,9 @@ def _operation(
     if query:
         operation["parameters"] = list(query)
     if body is not None:
-        operation["requestBody"] = {"required": True, "content": {kind: {"schema": body} for kind in kinds}}
+        kinds = {JSON: body} if form is None else {FORM: form, MULTIPART: form, JSON: body}
+        content = {kind: {"schema": schema} for kind, schema in kinds.items()}
+        operation["requestBody"] = {"required": True, "content": content}
     return operation
 
 
@@ -204,8 +205,7 @@ def _query(name: str, schema: Schema, about: str) -> Schema:
 
 def describe(limits: Limits) -> Schema:
     """Return the service as OpenAPI 3.1."""
-    asked, sent = (400, 401, 404), (400, 401, 404, 408, 413, 415, 503)
-    forms = (FORM, MULTIPART, JSON)
+    asked, sent = (400, 401, 404, 503), (400, 401, 404, 408, 409, 413, 415, 503)
     language = _query("language", {"type": "string", "maxLength": 35}, "Of the labels.")
     some = {"type": "integer", "minimum": 1, "maximum": limits.labels}
     sought = _query("query", {"type": "string", "maxLength": 1000}, "A part of a name or URI.")
@@ -224,7 +224,7 @@ def describe(limits: Limits) -> Schema:
     complete = [sought, _query("limit", some | {"default": 10}, "How many, at most."), language]
     v1, ui = "/v1/projects/{project_id}", "/ui/projects/{project_id}"
     learned: Schema = _list(_ref("IndexedDocument"), limits.batch)
-    changes = (*sent, 403, 409)
+    changes = (*sent, 403)
     routes: dict[str, tuple[str, Schema]] = {
         "/v1/": ("get", _operation("Say what this is.", "Title", (401,))),
         "/v1/projects": ("get", _operation("List the models.", "Projects", (401,))),
@@ -232,7 +232,9 @@ def describe(limits: Limits) -> Schema:
         v1: ("get", _operation("Describe a model.", "Project", (401, 404))),
         f"{v1}/suggest": (
             "post",
-            _operation("Suggest labels for a document.", "Suggestions", sent, body=_ref("Question"), kinds=forms),
+            _operation(
+                "Suggest labels for a document.", "Suggestions", sent, body=_ref("Question"), form=_ref("QuestionForm")
+            ),
         ),
         f"{v1}/suggest-batch": (
             "post",
@@ -249,9 +251,9 @@ def describe(limits: Limits) -> Schema:
             _operation(
                 "Say what speaks for and against a label: constant, parts and rest add up to the score.",
                 "Why",
-                (*sent, 409),
+                sent,
                 body=_ref("WhyQuestion"),
-                kinds=forms,
+                form=_ref("WhyForm"),
             ),
         ),
         f"{v1}/learn": ("post", _operation("Learn from documents with their labels.", None, changes, body=learned)),
@@ -262,9 +264,9 @@ def describe(limits: Limits) -> Schema:
             _operation(
                 "Show the measurements of a document, and the decoder's way from them to labels.",
                 "How",
-                (*sent, 409),
+                sent,
                 body=_ref("HowQuestion"),
-                kinds=forms,
+                form=_ref("HowForm"),
             ),
         ),
         f"{ui}/labels": ("get", _operation("List labels, a page at a time.", "LabelPage", asked, query=labels)),

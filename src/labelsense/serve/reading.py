@@ -21,6 +21,7 @@ from labelsense.serve.problems import Problem
 FORM, MULTIPART, JSON = "application/x-www-form-urlencoded", "multipart/form-data", "application/json"
 FIELDS = 10_000  # of a form: a field is a label of a list at the most
 LARGEST = 1e30  # of a feature: what is made of it still fits into float32
+LISTS = ("allow", "block")  # fields that are lists, also if they have one value
 LIMIT = 10  # suggestions, where nobody says
 
 
@@ -126,15 +127,16 @@ async def _field_text(value: str | UploadFile) -> str:
         raise Problem(400, "The file must be UTF-8.") from None
 
 
+def read_query(request: Request) -> dict[str, Any]:
+    """Return the fields of the address, as those of a form."""
+    return _gather(request.query_params.multi_items())
+
+
 def _gather(pairs: list[tuple[str, str]]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for name, value in pairs:
-        if name in fields:
-            before = fields[name]
-            fields[name] = [*before, value] if isinstance(before, list) else [before, value]
-        else:
-            fields[name] = value
-    return fields
+        fields.setdefault(name, []).append(value)
+    return {name: values if name in LISTS or len(values) > 1 else values[0] for name, values in fields.items()}
 
 
 def _media_type(request: Request) -> str:
@@ -163,7 +165,7 @@ def as_string(value: Any, name: str, most: int = 1000) -> str:
     if not isinstance(value, str):
         raise Problem(400, f"{name} must be a string. Got {kind_of(value)}.")
     if len(value) > most:
-        raise Problem(413, f"{name} must have at most {most} characters. Got {len(value)}.")
+        raise Problem(400, f"{name} must have at most {most} characters. Got {len(value)}.")
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -177,6 +179,8 @@ def as_integer(value: Any, name: str, low: int, high: int) -> int:
     if isinstance(value, str):
         digits = value.removeprefix("-")
         number = int(value) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None
+    elif isinstance(value, float) and value.is_integer():  # 16.0 is a whole number of JSON
+        number = int(value)
     if type(number) is not int or not low <= number <= high:
         raise Problem(400, f"{name} must be a whole number from {low} to {high}. Got {brief(value)}.")
     return number
@@ -210,37 +214,44 @@ def brief(value: Any) -> str:
 
 def read_wanted(fields: Mapping[str, Any], limits: Limits) -> Wanted:
     """Return limit, threshold, language, allow and block of a form, a JSON object or a query."""
-    language = fields.get("language")
-    allow, block = (_label_list(fields.get(name), name, limits) for name in ("allow", "block"))
+    allow, block = (_label_list(fields.get(name), name, limits) for name in LISTS)
     return Wanted(
         min(as_integer(fields.get("limit", LIMIT), "limit", 0, 2**31 - 1), limits.labels),
         as_number(fields.get("threshold", 0.0), "threshold", 0.0, 1.0),
-        None if language in (None, "") else as_string(language, "language", 35),
+        read_language(fields),
         allow,
         block or (),
     )
 
 
+def read_language(fields: Mapping[str, Any]) -> str | None:
+    """Return the language that labels are wanted in, if one is."""
+    language = fields.get("language")
+    return None if language in (None, "") else as_string(language, "language", 35)
+
+
 def _label_list(value: Any, name: str, limits: Limits) -> tuple[str, ...] | None:
     if value is None:
         return None
-    items = [value] if isinstance(value, str) else as_list(value, name)
+    items = as_list(value, name)
     if len(items) > limits.labels:
-        raise Problem(413, f"{name} must have at most {limits.labels} labels. Got {len(items)}.")
+        raise Problem(400, f"{name} must have at most {limits.labels} labels. Got {len(items)}.")
     return tuple(as_string(item, f"A label of {name}") for item in items)
 
 
 def read_document(fields: Mapping[str, Any], model: Any, limits: Limits) -> Any:
     """Return a document as the model takes it: a text, or a sparse row of features."""
-    if model.takes_text:
-        if "text" not in fields:
-            remedy = " This model takes texts, not features." if "features" in fields else ""
-            raise Problem(400, f"text is missing.{remedy}")
-        return as_string(fields["text"], "text", limits.text)
-    if "features" not in fields:
-        remedy = " This model takes features, not texts." if "text" in fields else ""
-        raise Problem(400, f"features is missing.{remedy}")
-    return read_features(fields["features"], model)
+    given = [name for name in ("text", "features") if name in fields]
+    wanted, other = ("text", "features") if model.takes_text else ("features", "text")
+    if not given:
+        raise Problem(400, f"{wanted} is missing.")
+    if len(given) > 1:
+        raise Problem(400, "Send text or features, not both.")
+    if given == [other]:
+        raise Problem(409, f"This model takes {wanted}, not {other}.")
+    return (
+        as_string(fields["text"], "text", limits.text) if model.takes_text else read_features(fields["features"], model)
+    )
 
 
 def read_features(given: Any, model: Any) -> sp.csr_array:

@@ -53,7 +53,9 @@ def take_snapshot(model: Any, subjects: Subjects | None, modified: datetime) -> 
     if isinstance(model.features_, SURFHistogramTransformer):
         raise InputError("The model takes images, and only models of texts or features can be served.")
     vocabulary = model.vocabulary_
-    catalogue = Catalogue(vocabulary.names, vocabulary.n_labels, subjects or getattr(model, "subjects_", None))
+    stored = getattr(model, "subjects_", None)
+    known = subjects or (stored if isinstance(stored, Subjects) else None)
+    catalogue = Catalogue(vocabulary.names, vocabulary.n_labels, known)
     return Snapshot(model, catalogue, modified)
 
 
