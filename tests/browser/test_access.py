@@ -14,6 +14,10 @@ import labelsense.serve
 
 AUDIT = (Path(__file__).parent / "audit.js").read_text()
 PAGE = Path(labelsense.serve.__file__).parent / "page"
+LOOK = """() => {
+    const element = document.activeElement, outline = getComputedStyle(element).outlineStyle;
+    return [element.id || element.textContent.trim(), outline !== "none" || element.matches("body, #document")];
+}"""
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
 
 
@@ -107,8 +111,7 @@ def test_each_stop_of_the_tab_key_is_seen(open_page):
     seen = []
     for _ in range(40):
         page.keyboard.press("Tab")
-        look = page.evaluate("""() => { const e = document.activeElement, s = getComputedStyle(e);
-            return [e.id || e.textContent.trim(), e === document.body || s.outlineStyle !== "none" || e.id === "document"] }""")
+        look = page.evaluate(LOOK)
         if look[0] in seen:
             break
         seen.append(look[0])

@@ -3,7 +3,6 @@
 import csv
 import json
 
-import pytest
 from conftest import CHESS, MAIL
 from playwright.sync_api import expect
 from serving import send
@@ -35,17 +34,15 @@ def save(page, kind):
         return download.value.suggested_filename, file.read()
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [("a.jsonl", JSONL), ("a.jsonl", PARTS), ("a.tsv", TSV), ("a.tsv", "\ufeff" + NAMED_TSV), ("a.csv", CSV)],
-)
-def test_files_of_texts_get_labels(open_page, server, name, content):
-    page = open_page("#batch")
-    upload(page, name, content)
-    expect(page.locator("#batch-about")).to_have_text("a: 3 of 3 texts, done")
-    file, saved = save(page, "JSON lines")
-    assert file == "a-labels.jsonl"
-    assert [json.loads(line)["labels"] for line in saved.splitlines()] == expected(server, TEXTS)
+def test_files_of_texts_get_labels(open_page, server):
+    page, labels = open_page("#batch"), expected(server, TEXTS)
+    files = {"a.jsonl": JSONL, "b.jsonl": PARTS, "c.tsv": TSV, "d.tsv": "\ufeff" + NAMED_TSV, "e.csv": CSV}
+    for name, content in files.items():
+        upload(page, name, content)
+        expect(page.locator("#batch-about")).to_have_text(f"{name[0]}: 3 of 3 texts, done")
+        file, saved = save(page, "JSON lines")
+        assert file == f"{name[0]}-labels.jsonl"
+        assert [json.loads(line)["labels"] for line in saved.splitlines()] == labels
 
 
 def test_results_are_shown_and_saved_as_tables(open_page, server):
@@ -107,18 +104,15 @@ def test_a_busy_server_is_waited_for_and_a_batch_can_be_stopped(open_page):
     assert len(save(page, "JSON lines")[1].splitlines()) == 64
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "words"),
-    [
+def test_files_that_cannot_be_read_are_refused_in_words(open_page):
+    page = open_page("#batch")
+    for name, content, words in [
         ("a.jsonl", '{"text": "a"}\n{"text": ', "Line 2 is not a JSON object. Nothing was sent."),
         ("a.jsonl", '{"text": "a"}\n{"txt": "b"}', 'Line 2 has no field "text"'),
         ("a.csv", "a,b\n1,2", 'must have the name "text"'),
         ("a.csv", 'text\n"never ends', "a quote that does not end"),
         ("a.jsonl", "\n", "a.jsonl has no texts"),
-    ],
-)
-def test_files_that_cannot_be_read_are_refused_in_words(open_page, name, content, words):
-    page = open_page("#batch")
-    upload(page, name, content)
-    expect(page.get_by_role("alert")).to_contain_text(words)
-    expect(page.locator("#batch-run")).to_be_hidden()
+    ]:
+        upload(page, name, content)
+        expect(page.get_by_role("alert")).to_contain_text(words)
+        expect(page.locator("#batch-run")).to_be_hidden()

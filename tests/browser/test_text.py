@@ -9,6 +9,16 @@ from playwright.sync_api import expect
 from serving import send
 
 DEBTAGS = "v1/projects/debtags"
+METRICS = """id => {
+    const element = document.getElementById(id), style = getComputedStyle(element);
+    const { font, paddingLeft, borderLeftWidth, letterSpacing, whiteSpace } = style;
+    return [element.offsetWidth, element.scrollHeight, font, paddingLeft, borderLeftWidth, letterSpacing, whiteSpace];
+}"""
+DROP = """text => {
+    const dataTransfer = new DataTransfer();
+    dataTransfer.items.add(new File([text], "a.txt", { type: "text/plain" }));
+    document.getElementById("sheet").dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true }));
+}"""
 
 
 def shown(page):
@@ -162,9 +172,7 @@ def test_marks_lie_behind_their_words(open_page):
     choose(page, "game::board:chess")
     assert "chess" in page.locator("#mirror mark").all_inner_texts()
     assert set(page.locator("#mirror mark.strength-3").all_inner_texts()) <= {"chess"}
-    look = """id => { const e = document.getElementById(id), s = getComputedStyle(e);
-        return [e.offsetWidth, e.scrollHeight, s.font, s.paddingLeft, s.borderLeftWidth, s.letterSpacing, s.whiteSpace] }"""
-    assert page.evaluate(look, "mirror") == page.evaluate(look, "document")
+    assert page.evaluate(METRICS, "mirror") == page.evaluate(METRICS, "document")
     page.locator("#document").press("Home")
     page.locator("#document").evaluate("area => area.setSelectionRange(0, 0)")
     page.keyboard.type("xy ")
@@ -287,7 +295,7 @@ def test_two_models_are_compared(open_page, server):
     expect(page.locator("#labels li")).to_have_count(len(ours.keys() | theirs.keys()))
     for row in page.locator("#labels li").all():
         name = row.locator(".name").inner_text()
-        assert row.locator(".score").all_inner_texts() == [ours.get(name, "0.00"), theirs.get(name, "0.00")]
+        assert row.locator(".score").all_inner_texts() == [ours.get(name, "–"), theirs.get(name, "–")]
     page.locator("#compare").select_option("")
     expect(page.locator("#labels li")).to_have_count(10)
 
@@ -300,9 +308,7 @@ def test_examples_and_files_become_the_text(open_page, server):
     assert shown(page) == suggested(server, MAIL)
     page.locator("#file").set_input_files({"name": "chess.txt", "mimeType": "text/plain", "buffer": CHESS.encode()})
     expect(page.locator("#document")).to_have_value(CHESS)
-    drop = """text => { const data = new DataTransfer(); data.items.add(new File([text], "a.txt", {type: "text/plain"}));
-        document.getElementById("sheet").dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true})) }"""
-    page.evaluate(drop, MAIL)
+    page.evaluate(DROP, MAIL)
     expect(page.locator("#document")).to_have_value(MAIL)
     page.locator("#file").set_input_files({"name": "a.bin", "mimeType": "text/plain", "buffer": b"\x00\x01"})
     expect(page.locator("#trouble")).to_contain_text("a.bin is not a text")

@@ -32,16 +32,26 @@ function make(tag, attributes = {}, ...children) {
 /** What this browser remembers; nothing, where it may not. */
 const memory = {
   get(name, store = "localStorage") {
-    try { return window[store].getItem(`labelsense.${name}`); } catch { return null; }
+    try {
+      return window[store].getItem(`labelsense.${name}`);
+    } catch {
+      return null;
+    }
   },
   set(name, value, store = "localStorage") {
-    try { window[store].setItem(`labelsense.${name}`, value); } catch { /* it is only for comfort */ }
+    try {
+      window[store].setItem(`labelsense.${name}`, value);
+    } catch {
+      /* it is only for comfort */
+    }
   },
 };
 
 function speak(text) {
   clearTimeout(speak.timer);
-  speak.timer = setTimeout(() => { $("status").textContent = text; }, WAIT_TO_SPEAK);
+  speak.timer = setTimeout(() => {
+    $("status").textContent = text;
+  }, WAIT_TO_SPEAK);
 }
 
 function download(name, type, text) {
@@ -108,7 +118,10 @@ const ui = (route, project = state.project) => `/ui/projects/${encodeURIComponen
 function setRunning(change) {
   state.running += change;
   clearTimeout(setRunning.timer);
-  if (state.running) setRunning.timer = setTimeout(() => { $("busy").hidden = false; }, WAIT_UNTIL_BUSY);
+  if (state.running)
+    setRunning.timer = setTimeout(() => {
+      $("busy").hidden = false;
+    }, WAIT_UNTIL_BUSY);
   else $("busy").hidden = true;
 }
 
@@ -204,43 +217,53 @@ async function suggest(fresh = false) {
   }
   desk.asked = new AbortController();
   const { signal } = desk.asked;
-  await attempt(async () => {
-    checkLength(text);
-    const about = { ...documentOf(text), limit: Number($("limit").value), language: $("language").value };
-    const names = desk.other ? [state.project, desk.other] : [state.project];
-    const answers = await Promise.all(names.map((name) => ask(v1("suggest", name), about, signal)));
-    desk.text = text;
-    showLabels(merge(...answers.map((answer) => answer.results)), fresh);
-    if (desk.chosen) await showReasons(false);
-  }, () => suggest(fresh));
+  await attempt(
+    async () => {
+      checkLength(text);
+      const about = { ...documentOf(text), limit: Number($("limit").value), language: $("language").value };
+      const names = desk.other ? [state.project, desk.other] : [state.project];
+      const answers = await Promise.all(names.map((name) => ask(v1("suggest", name), about, signal)));
+      desk.text = text;
+      showLabels(merge(...answers.map((answer) => answer.results)), fresh);
+      if (desk.chosen) await showReasons(false);
+    },
+    () => suggest(fresh),
+  );
 }
 
 function checkLength(text) {
   const most = state.service.limits.text;
   if (text.length > most) {
-    throw new Trouble(`The text has ${whole(text.length)} characters, and the server takes ${whole(most)}. Shorten it.`, 413);
+    throw new Trouble(
+      `The text has ${whole(text.length)} characters, and the server takes ${whole(most)}. Shorten it.`,
+      413,
+    );
   }
 }
 
 /** Return the labels of one or two models, each once. */
-function merge(results, others = null) {
-  const found = new Map(results.map((result) => [result.uri, { ...result, other: others && 0 }]));
-  for (const result of others ?? []) {
+function merge(results, others = []) {
+  const found = new Map(results.map((result) => [result.uri, { ...result, other: null }]));
+  for (const result of others) {
     const known = found.get(result.uri);
     if (known) known.other = result.score;
-    else found.set(result.uri, { ...result, score: 0, other: result.score });
+    else found.set(result.uri, { ...result, score: null, other: result.score });
   }
   return [...found.values()];
 }
 
 async function readText(file) {
   if (file.size > 4 * state.service.limits.text) {
-    await attempt(() => { throw new Trouble(`${file.name} is longer than the server takes.`, 413); });
+    await attempt(() => {
+      throw new Trouble(`${file.name} is longer than the server takes.`, 413);
+    });
     return;
   }
   const text = await file.text();
   if (text.includes("\0")) {
-    await attempt(() => { throw new Trouble(`${file.name} is not a text. Save it as plain text first.`, 400); });
+    await attempt(() => {
+      throw new Trouble(`${file.name} is not a text. Save it as plain text first.`, 400);
+    });
     return;
   }
   await setText(text);
@@ -264,8 +287,11 @@ async function showExamples() {
   const { examples } = await ask(ui("examples"));
   $("examples-line").hidden = !examples.length;
   $("examples").replaceChildren(
-    ...examples.slice(0, 6).map(({ title, text }) =>
-      make("button", { type: "button", class: "plain", onclick: () => setText(text) }, title)),
+    ...examples
+      .slice(0, 6)
+      .map(({ title, text }) =>
+        make("button", { type: "button", class: "plain", onclick: () => setText(text) }, title),
+      ),
   );
 }
 
@@ -308,8 +334,13 @@ function shiftMarks() {
   while (tail < shorter - head && before[before.length - 1 - tail] === text[text.length - 1 - tail]) tail++;
   const shift = text.length - before.length;
   desk.marks = desk.marks
-    .map((mark) => (mark.end <= head ? mark
-      : mark.start >= before.length - tail ? { ...mark, start: mark.start + shift, end: mark.end + shift } : null))
+    .map((mark) =>
+      mark.end <= head
+        ? mark
+        : mark.start >= before.length - tail
+          ? { ...mark, start: mark.start + shift, end: mark.end + shift }
+          : null,
+    )
     .filter(Boolean);
   drawMirror();
 }
@@ -330,7 +361,7 @@ function inCodeUnits(marks, text) {
 
 /** Return items sorted by score, where two neighbours that have changed places stay where they were. */
 function arrange(items, previous) {
-  const score = (item) => Math.max(item.score, item.other ?? 0);
+  const score = (item) => Math.max(item.score ?? 0, item.other ?? 0);
   const sorted = items.toSorted((a, b) => score(b) - score(a));
   const place = new Map(previous.map((item, i) => [item.uri, i]));
   for (let i = 0; i + 1 < sorted.length; i++) {
@@ -343,7 +374,7 @@ function arrange(items, previous) {
   return sorted;
 }
 
-const isAbove = (item) => item.score >= desk.threshold;
+const isAbove = (item) => item.score !== null && item.score >= desk.threshold;
 
 function showLabels(items, fresh) {
   desk.items = arrange(items, fresh ? [] : desk.items);
@@ -386,7 +417,10 @@ function glide(list, before) {
     const old = before.get(row.dataset.uri);
     if (old === undefined) row.animate([{ opacity: 0 }, { opacity: 1 }], 200);
     else if (old !== row.offsetTop) {
-      row.animate([{ transform: `translateY(${old - row.offsetTop}px)` }, { transform: "none" }], { duration: 200, easing: "ease-out" });
+      row.animate([{ transform: `translateY(${old - row.offsetTop}px)` }, { transform: "none" }], {
+        duration: 200,
+        easing: "ease-out",
+      });
     }
   }
 }
@@ -394,16 +428,30 @@ function glide(list, before) {
 function makeRow({ uri }) {
   const choose = () => toggleReasons(uri);
   const judge = (verdict) => () => setVerdict(uri, verdict);
-  return make("li", { "data-uri": uri },
-    make("button", { type: "button", class: "label", "aria-controls": "reasons", onclick: choose },
+  return make(
+    "li",
+    { "data-uri": uri },
+    make(
+      "button",
+      { type: "button", class: "label", "aria-controls": "reasons", onclick: choose },
       make("span", { class: "name" }),
-      make("span", { class: "bars", "aria-hidden": "true" }, make("span", { class: "bar" }), make("span", { class: "bar other" })),
+      make(
+        "span",
+        { class: "bars", "aria-hidden": "true" },
+        make("span", { class: "bar" }),
+        make("span", { class: "bar other" }),
+      ),
       make("span", { class: "score" }),
       make("span", { class: "score other" }),
-      make("span", { class: "verdict" })),
-    make("span", { class: "judge" },
-      make("button", { type: "button", class: "plain accept", tabindex: "-1", onclick: judge("accepted") }, "✓ accept"),
-      make("button", { type: "button", class: "plain reject", tabindex: "-1", onclick: judge("rejected") }, "✗ reject")));
+      make("span", { class: "verdict spoken" }),
+    ),
+    make(
+      "span",
+      { class: "judge" },
+      make("button", { type: "button", class: "plain accept", tabindex: "-1", onclick: judge("accepted") }),
+      make("button", { type: "button", class: "plain reject", tabindex: "-1", onclick: judge("rejected") }),
+    ),
+  );
 }
 
 function fillRow(row, item) {
@@ -413,23 +461,33 @@ function fillRow(row, item) {
   bars.children[0].style.transform = `scaleX(${item.score ?? 0})`;
   bars.children[1].style.transform = `scaleX(${item.other ?? 0})`;
   score.textContent = item.score === null ? "–" : two(item.score);
-  other.textContent = item.other === null ? "" : two(item.other);
+  other.textContent = item.other === null ? "–" : two(item.other);
   const said = desk.verdicts.get(item.uri)?.verdict ?? "";
   verdict.textContent = said;
   row.className = [isAbove(item) || said === "accepted" || said === "added" ? "above" : "below", said].join(" ");
   row.querySelector(".label").setAttribute("aria-expanded", String(item.uri === desk.chosen));
   row.querySelector(".judge").hidden = !teaches();
-  for (const [kind, word] of [["accept", "accepted"], ["reject", "rejected"]]) {
-    row.querySelector(`.${kind}`).setAttribute("aria-pressed", String(said === word));
-    row.querySelector(`.${kind}`).setAttribute("aria-label", `${kind} ${item.label}`);
-  }
+  fillJudge(row.querySelector(".accept"), item, "✓", said === "rejected" ? "" : said, "accept");
+  fillJudge(row.querySelector(".reject"), item, "✗", said === "rejected" ? said : "", "reject");
+}
+
+function fillJudge(button, item, sign, said, word) {
+  button.textContent = `${sign} ${said || word}`;
+  button.setAttribute("aria-pressed", String(said !== ""));
+  button.setAttribute("aria-label", `${word} ${item.label}`);
 }
 
 function speakLabels() {
   const above = desk.items.filter(isAbove);
-  const named = above.slice(0, 5).map((item) => `${item.label} ${two(item.score)}`).join(", ");
+  const named = above
+    .slice(0, 5)
+    .map((item) => `${item.label} ${two(item.score)}`)
+    .join(", ");
   if (!desk.text.trim()) speak("");
-  else speak(above.length ? `${plural(above.length, "label")} above the threshold: ${named}` : "No label above the threshold");
+  else
+    speak(
+      above.length ? `${plural(above.length, "label")} above the threshold: ${named}` : "No label above the threshold",
+    );
 }
 
 /** Let the tab key stop at one label of the list: the arrow keys go to the others. */
@@ -442,8 +500,12 @@ function setStop(stop = null) {
 function onListKey(event) {
   const row = event.target.closest("li");
   if (!row || event.ctrlKey || event.metaKey || event.altKey) return;
-  const next = { ArrowDown: row.nextElementSibling, ArrowUp: row.previousElementSibling,
-    Home: row.parentElement.firstElementChild, End: row.parentElement.lastElementChild }[event.key];
+  const next = {
+    ArrowDown: row.nextElementSibling,
+    ArrowUp: row.previousElementSibling,
+    Home: row.parentElement.firstElementChild,
+    End: row.parentElement.lastElementChild,
+  }[event.key];
   const verdict = { a: "accepted", r: "rejected" }[event.key.toLowerCase()];
   if (next) {
     event.preventDefault();
@@ -464,7 +526,10 @@ function setThreshold(value) {
   $("threshold-value").textContent = two(desk.threshold);
   showOrigin();
   for (const row of $("labels").children) {
-    fillRow(row, desk.items.find((item) => item.uri === row.dataset.uri));
+    fillRow(
+      row,
+      desk.items.find((item) => item.uri === row.dataset.uri),
+    );
   }
   placeLine();
   drawLesson();
@@ -476,9 +541,20 @@ function defaultThreshold() {
 
 function showOrigin() {
   const ours = desk.threshold === defaultThreshold();
-  const words = state.about.threshold === null ? "the usual threshold" : `threshold ${two(defaultThreshold())}, chosen by F1`;
-  const back = make("button", { type: "button", class: "plain", onclick: () => { setThreshold(defaultThreshold()); speakLabels(); } },
-    `back to ${two(defaultThreshold())}`);
+  const words =
+    state.about.threshold === null ? "the usual threshold" : `threshold ${two(defaultThreshold())}, chosen by F1`;
+  const back = make(
+    "button",
+    {
+      type: "button",
+      class: "plain",
+      onclick: () => {
+        setThreshold(defaultThreshold());
+        speakLabels();
+      },
+    },
+    `back to ${two(defaultThreshold())}`,
+  );
   $("threshold-origin").replaceChildren(ours ? words : back);
 }
 
@@ -517,25 +593,33 @@ function dragLine(event) {
   };
   line.classList.add("dragging");
   line.addEventListener("pointermove", move);
-  line.addEventListener("lostpointercapture", () => {
-    line.removeEventListener("pointermove", move);
-    line.classList.remove("dragging");
-    placeLine();
-    speakLabels();
-  }, { once: true });
+  line.addEventListener(
+    "lostpointercapture",
+    () => {
+      line.removeEventListener("pointermove", move);
+      line.classList.remove("dragging");
+      placeLine();
+      speakLabels();
+    },
+    { once: true },
+  );
 }
 
 // Copy and save: what is above the line.
 
-const given = () => desk.items.filter((item) => item.score !== null && isAbove(item));
+const given = () => desk.items.filter(isAbove);
 
 async function copyLabels() {
-  const lines = given().map((item) => `${item.label}\t${two(item.score)}`).join("\n");
+  const lines = given()
+    .map((item) => `${item.label}\t${two(item.score)}`)
+    .join("\n");
   try {
     await navigator.clipboard.writeText(lines);
     flashWord($("copy"), "Copied");
   } catch {
-    await attempt(() => { throw new Trouble("The browser does not let pages copy here. Save does it.", 400); });
+    await attempt(() => {
+      throw new Trouble("The browser does not let pages copy here. Save does it.", 400);
+    });
   }
 }
 
@@ -550,7 +634,9 @@ function flashWord(button, word) {
   button.dataset.word = before;
   button.textContent = word;
   speak(word);
-  setTimeout(() => { button.textContent = before; }, 1500);
+  setTimeout(() => {
+    button.textContent = before;
+  }, 1500);
 }
 
 // ---- why and how
@@ -592,7 +678,11 @@ async function showReasons(opening) {
     desk.view === "how" ? courseOf(text) : null,
   ]);
   if (desk.chosen !== item.uri || desk.text !== text) return undefined;
-  $("reasons-title").replaceChildren(item.label, " ", make("span", { class: "number" }, item.score === null ? "" : two(item.score)));
+  $("reasons-title").replaceChildren(
+    item.label,
+    " ",
+    make("span", { class: "number" }, item.score === null ? "" : two(item.score)),
+  );
   drawWhy(why, item);
   if (how) drawHow(how, item);
   desk.marks = why.marks && currentText() === text ? inCodeUnits(why.marks, text) : desk.marks;
@@ -643,12 +733,20 @@ function drawWhy(answer, item) {
 
 function leadOfWhy({ exact, score, probability }, item) {
   const final = probability ?? item.score;
-  const words = [exact ? "The words of the text add up to " : "The words of the text make about ", make("b", {}, score.toFixed(3)), ". "];
+  const words = [
+    exact ? "The words of the text add up to " : "The words of the text make about ",
+    make("b", {}, score.toFixed(3)),
+    ". ",
+  ];
   if (final !== null && Math.abs(final - score) >= 0.005) {
-    const how = probability === null || probability === undefined ? "The decoder, which weighs all labels together, makes it " : "Refinement makes it ";
+    const how =
+      probability === null || probability === undefined
+        ? "The decoder, which weighs all labels together, makes it "
+        : "Refinement makes it ";
     words.push(how, make("b", {}, two(final)), ".");
   }
-  if (!exact) words.push(" An approximation: each part is what would be lost without the word, so parts need not add up.");
+  if (!exact)
+    words.push(" An approximation: each part is what would be lost without the word, so parts need not add up.");
   return make("p", { class: "lead" }, ...words);
 }
 
@@ -656,17 +754,25 @@ function makeParts({ parts, rest, constant, score, exact }) {
   const largest = Math.max(...parts.map((part) => Math.abs(part.value)), 1e-9);
   const line = (name, value, kind) => {
     const bar = make("span", { class: "bar" });
-    bar.style.transform = `scaleX(${Math.min(1, Math.abs(value) / largest)})`;
-    return make("li", { class: `${value < 0 ? "against" : "for"} ${kind}` },
+    bar.style.width = `${100 * Math.min(1, Math.abs(value) / largest)}%`;
+    return make(
+      "li",
+      { class: `${value < 0 ? "against" : "for"} ${kind}` },
       make("span", { class: "name" }, name),
       make("span", { class: "bars", "aria-hidden": "true" }, bar),
-      make("span", { class: "score" }, signed(value)));
+      make("span", { class: "score" }, signed(value)),
+    );
   };
   const lines = parts.toSorted((a, b) => b.value - a.value).map((part) => line(part.feature, part.value, "word"));
   if (rest) lines.push(line("all other words", rest, "more"));
   lines.push(line("base", constant, "more"));
   const sum = make("p", { class: "sum" }, exact === false ? "score " : "sum ", make("b", {}, score.toFixed(3)));
-  return make("div", { class: "equation" }, make("ul", { class: "parts", "aria-label": "What words add to the score" }, ...lines), sum);
+  return make(
+    "div",
+    { class: "equation" },
+    make("ul", { class: "parts", "aria-label": "What words add to the score" }, ...lines),
+    sum,
+  );
 }
 
 // ---- how
@@ -704,9 +810,14 @@ function drawHow(answer, item) {
   const shown = Math.min(m, MOST_BARS);
   const some = shown < m ? ` The first ${whole(shown)} of them are drawn.` : "";
   $("how").replaceChildren(
-    make("p", { class: "lead" }, `The model measures ${whole(m)} numbers of the text.${some} ${nameOfDecoder(answer.decoder)} `,
+    make(
+      "p",
+      { class: "lead" },
+      `The model measures ${whole(m)} numbers of the text.${some} ${nameOfDecoder(answer.decoder)} `,
       "looks for the few labels that explain them: at each step it takes one, and ",
-      make("span", { class: "for" }, "what is left"), " of the measurements falls."),
+      make("span", { class: "for" }, "what is left"),
+      " of the measurements falls.",
+    ),
     make("div", { class: "course" }, makeBars(answer, shown), makeSteps(answer, item)),
     makeRefinement(answer, item),
   );
@@ -714,26 +825,46 @@ function drawHow(answer, item) {
 }
 
 function makeBars(answer, shown) {
-  const picture = make("svg:svg", { viewBox: `0 0 ${shown} 100`, preserveAspectRatio: "none", role: "img", "aria-labelledby": "how-caption" },
+  const picture = make(
+    "svg:svg",
+    { viewBox: `0 0 ${shown} 100`, preserveAspectRatio: "none", role: "img", "aria-labelledby": "how-caption" },
     make("svg:path", { class: "ghost", d: barsPath(answer.measurements.slice(0, shown), scaleOf(answer), 0) }),
     make("svg:path", { class: "left for", id: "bars-for" }),
-    make("svg:path", { class: "left against", id: "bars-against" }));
-  const step = (by) => () => { stopPlaying(); goTo(course.step + by); };
-  return make("figure", {}, picture,
-    make("figcaption", { class: "small", id: "how-caption" }, "Grey: what was measured. In colour: what the labels so far leave unexplained."),
-    make("p", { class: "line" },
+    make("svg:path", { class: "left against", id: "bars-against" }),
+  );
+  const step = (by) => () => {
+    stopPlaying();
+    goTo(course.step + by);
+  };
+  return make(
+    "figure",
+    {},
+    picture,
+    make(
+      "figcaption",
+      { class: "small", id: "how-caption" },
+      "Grey: what was measured. In colour: what the labels so far leave unexplained.",
+    ),
+    make(
+      "p",
+      { class: "line" },
       make("button", { type: "button", id: "play", onclick: play }, "Play"),
       make("button", { type: "button", id: "step-back", onclick: step(-1) }, "Back"),
       make("button", { type: "button", id: "step-on", onclick: step(1) }, "Step"),
-      make("span", { id: "step-words", class: "small", "aria-live": "polite" })));
+      make("span", { id: "step-words", class: "small", "aria-live": "polite" }),
+    ),
+  );
 }
 
 const scaleOf = (answer) => 48 / Math.max(...answer.measurements.map(Math.abs), 1e-9);
 
 /** Return bars as a path: all of them, or those of one sign. */
 function barsPath(values, scale, sign) {
-  return values.map((value, i) =>
-    (sign && Math.sign(value) !== sign ? "" : `M${i + 0.12} 50h.76V${(50 - scale * value).toFixed(1)}h-.76z`)).join("");
+  return values
+    .map((value, i) =>
+      sign && Math.sign(value) !== sign ? "" : `M${i + 0.12} 50h.76V${(50 - scale * value).toFixed(1)}h-.76z`,
+    )
+    .join("");
 }
 
 function makeSteps(answer, item) {
@@ -743,11 +874,14 @@ function makeSteps(answer, item) {
     bar.style.transform = `scaleX(${Math.min(1, step.residual)})`;
     const dropped = step.dropped.length ? [make("s", {}, list(step.dropped)), " "] : [];
     const about = step.taken.some(({ uri }) => uri === item.uri) ? "chosen" : "";
-    return make("li", { class: about, "data-step": i + 1 },
+    return make(
+      "li",
+      { class: about, "data-step": i + 1 },
       make("span", { class: "name" }, ...dropped, list(step.taken) || "weighs them anew"),
       make("span", { class: "score" }, step.taken.map(({ uri }) => two(coefficient(uri))).join(", ")),
       make("span", { class: "bars", "aria-hidden": "true" }, bar),
-      make("span", { class: "score left" }, `${two(step.residual)} left`));
+      make("span", { class: "score left" }, `${two(step.residual)} left`),
+    );
   });
   return make("ol", { class: "steps", "aria-label": "Steps of the decoder" }, ...lines);
 }
@@ -755,19 +889,48 @@ function makeSteps(answer, item) {
 function makeRefinement({ refinement, steps }, item) {
   if (!refinement) {
     const last = steps.at(-1)?.coefficients.find(({ uri }) => uri === item.uri);
-    const here = last ? [`In the end ${item.label} has `, make("b", {}, two(last.value)), ". "] : [`${item.label} was not taken. `];
+    const here = last
+      ? [`In the end ${item.label} has `, make("b", {}, two(last.value)), ". "]
+      : [`${item.label} was not taken. `];
     return make("p", { class: "refinement" }, ...here, "This model has no refinement: the decoder has the last word.");
   }
   const rows = refinement.labels.map(({ uri, label, before, after }) =>
-    make("tr", { class: uri === item.uri ? "chosen" : "" },
+    make(
+      "tr",
+      { class: uri === item.uri ? "chosen" : "" },
       make("th", { scope: "row" }, label),
       make("td", { class: "number" }, before === null ? "–" : two(before)),
       make("td", {}, "→"),
-      make("td", { class: "number" }, make("b", {}, two(after)))));
-  return make("div", { class: "refinement" }, make("h3", {}, "Then refinement"),
-    make("p", { class: "small" }, refinement.words ?? "Other judges of the same text have their say, and the result is a probability."),
-    make("table", {}, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Label"), make("th", { scope: "col" }, "decoder"),
-      make("th", {}), make("th", { scope: "col" }, "refined"))), make("tbody", {}, ...rows)));
+      make("td", { class: "number" }, make("b", {}, two(after))),
+    ),
+  );
+  return make(
+    "div",
+    { class: "refinement" },
+    make("h3", {}, "Then refinement"),
+    make(
+      "p",
+      { class: "small" },
+      refinement.words ?? "Other judges of the same text have their say, and the result is a probability.",
+    ),
+    make(
+      "table",
+      {},
+      make(
+        "thead",
+        {},
+        make(
+          "tr",
+          {},
+          make("th", { scope: "col" }, "Label"),
+          make("th", { scope: "col" }, "decoder"),
+          make("th", {}),
+          make("th", { scope: "col" }, "refined"),
+        ),
+      ),
+      make("tbody", {}, ...rows),
+    ),
+  );
 }
 
 function goTo(step, moving = true) {
@@ -836,7 +999,7 @@ function setVerdict(uri, verdict) {
   const undone = before === verdict || (before === "added" && verdict === "rejected");
   if (undone) desk.verdicts.delete(uri);
   else desk.verdicts.set(uri, { label: item.label, verdict });
-  if (undone && item.score === null) desk.items = desk.items.filter((entry) => entry !== item);
+  if (undone && before === "added") desk.items = desk.items.filter((entry) => entry !== item);
   $("learned").hidden = true;
   drawLabels();
   speak(undone ? `${item.label}: taken back` : `${item.label} ${verdict}`);
@@ -844,9 +1007,9 @@ function setVerdict(uri, verdict) {
 
 /** Return what would be learned: labels above the line that are not rejected, and those that were accepted or added. */
 function subjects() {
-  return desk.items.filter(({ uri, score }) => {
-    const said = desk.verdicts.get(uri)?.verdict;
-    return said ? said !== "rejected" : score !== null && score >= desk.threshold;
+  return desk.items.filter((item) => {
+    const said = desk.verdicts.get(item.uri)?.verdict;
+    return said ? said !== "rejected" : isAbove(item);
   });
 }
 
@@ -856,45 +1019,63 @@ function drawLesson() {
   if (!shown) return;
   const labels = subjects();
   $("lesson-text").replaceChildren(
-    labels.length ? `To be learned: this text has ${plural(labels.length, "label")}, ` : "To be learned: this text has no label.",
-    make("b", {}, labels.map((item) => item.label).join(", ")), labels.length ? "." : "",
-    make("span", { class: "small" }, " Labels above the line count unless you reject them."));
+    labels.length
+      ? `To be learned: this text has ${plural(labels.length, "label")}, `
+      : "To be learned: this text has no label.",
+    make("b", {}, labels.map((item) => item.label).join(", ")),
+    labels.length ? "." : "",
+    make("span", { class: "small" }, " Labels above the line count unless you reject them."),
+  );
+}
+
+const beginning = (text) => (text.length > 40 ? `${text.slice(0, 40).replace(/\s+\S*$/, "")} …` : text);
+
+/** Send a document to be learned or forgotten, once however often the button is pressed; then show what changed. */
+async function teach(step, document, project, done) {
+  $("learn").disabled = $("forget").disabled = true;
+  let number = 0;
+  await attempt(
+    async () => {
+      const headers = await ask(v1(step, project), [document]);
+      number = Number(headers.get("Labelsense-Update"));
+      $("learned-text").textContent = done();
+      speak($("learned-text").textContent);
+      drawLabels();
+    },
+    () => teach(step, document, project, done),
+  );
+  $("learn").disabled = $("forget").disabled = false;
+  if (number) await attempt(() => seeLearned(number));
 }
 
 function learn() {
-  const document = { ...documentOf(desk.text), subjects: subjects().map(({ uri }) => ({ uri })) };
-  const labels = subjects().map((item) => item.label).join(", ") || "no label";
-  return attempt(async () => {
-    const headers = await ask(v1("learn"), [document]);
-    lesson.last = { document, labels, verdicts: new Map(desk.verdicts), project: state.project };
+  const { text } = desk;
+  const labels = subjects();
+  const names = labels.map((item) => item.label).join(", ") || "no label";
+  const document = { ...documentOf(text), subjects: labels.map(({ uri }) => ({ uri })) };
+  return teach("learn", document, state.project, () => {
+    lesson.last = { document, text, names, verdicts: new Map(desk.verdicts), project: state.project };
     desk.verdicts.clear();
-    $("learned-text").textContent = `Learned: this text has ${labels}.`;
-    $("learned").hidden = false;
-    $("forget").hidden = false;
-    speak($("learned-text").textContent);
-    await seeLearned(headers);
+    $("learned").hidden = $("forget").hidden = false;
+    return `Learned that “${beginning(text)}” has ${names}.`;
   });
 }
 
 function forget() {
-  const { document, labels, verdicts, project } = lesson.last;
-  return attempt(async () => {
-    const headers = await ask(v1("forget", project), [document]);
-    $("learned-text").textContent = `Forgotten: ${labels}.`;
+  const { document, text, names, verdicts, project } = lesson.last;
+  return teach("forget", document, project, () => {
+    if (desk.text === text) desk.verdicts = verdicts;
     $("forget").hidden = true;
-    speak($("learned-text").textContent);
-    if (desk.text === document.text) desk.verdicts = verdicts;
-    await seeLearned(headers);
+    return `Forgotten that “${beginning(text)}” has ${names}.`;
   });
 }
 
 /** Wait until the model has learned what the server has written down, and ask it again. */
-async function seeLearned(headers) {
-  const number = Number(headers.get("Labelsense-Update"));
-  for (let i = 0; i < 50; i++) {
+async function seeLearned(number) {
+  for (let i = 0; i < 80; i++) {
     const { updates } = await ask(ui("model"));
     if (!updates || updates.applied >= number) break;
-    await pause(100);
+    await pause(i < 20 ? 100 : 1000);
   }
   course.text = null;
   await suggest();
@@ -905,7 +1086,9 @@ async function seeLearned(headers) {
 async function complete() {
   const query = $("add").value.trim();
   if (!query) return closeCompletions();
-  const { labels } = await ask(`${ui("complete")}?${new URLSearchParams({ query, limit: 8, language: $("language").value })}`);
+  const { labels } = await ask(
+    `${ui("complete")}?${new URLSearchParams({ query, limit: 8, language: $("language").value })}`,
+  );
   if ($("add").value.trim() !== query) return undefined;
   const known = labels.some((entry) => entry.label.toLowerCase() === query.toLowerCase());
   lesson.completions = known ? labels : [...labels, { uri: query, label: query, fresh: true }];
@@ -915,9 +1098,24 @@ async function complete() {
 }
 
 function drawCompletions() {
-  $("completions").replaceChildren(...lesson.completions.map((entry, i) =>
-    make("li", { role: "option", id: `completion-${i}`, "aria-selected": String(i === lesson.at), onpointerdown: (event) => { event.preventDefault(); addLabel(i); } },
-      entry.label, make("span", { class: "small" }, entry.fresh ? " a new label" : entry.count ? ` ${whole(entry.count)}` : ""))));
+  $("completions").replaceChildren(
+    ...lesson.completions.map((entry, i) =>
+      make(
+        "li",
+        {
+          role: "option",
+          id: `completion-${i}`,
+          "aria-selected": String(i === lesson.at),
+          onpointerdown: (event) => {
+            event.preventDefault();
+            addLabel(i);
+          },
+        },
+        entry.label,
+        make("span", { class: "small" }, entry.fresh ? " a new label" : entry.count ? ` ${whole(entry.count)}` : ""),
+      ),
+    ),
+  );
   $("completions").hidden = !lesson.completions.length;
   $("add").setAttribute("aria-expanded", String(lesson.completions.length > 0));
   if (lesson.completions.length) $("add").setAttribute("aria-activedescendant", `completion-${lesson.at}`);
@@ -931,8 +1129,9 @@ function closeCompletions() {
 
 function addLabel(i) {
   const { uri, label } = lesson.completions[i];
-  desk.verdicts.set(uri, { label, verdict: desk.items.some((item) => item.uri === uri && item.score !== null) ? "accepted" : "added" });
-  if (!desk.items.some((item) => item.uri === uri)) desk.items.push({ uri, label, notation: null, score: null, other: null });
+  const known = desk.items.some((item) => item.uri === uri);
+  desk.verdicts.set(uri, { label, verdict: known ? "accepted" : "added" });
+  if (!known) desk.items.push({ uri, label, notation: null, score: null, other: null });
   $("add").value = "";
   closeCompletions();
   drawLabels();
@@ -941,14 +1140,15 @@ function addLabel(i) {
 
 function onAddKey(event) {
   const n = lesson.completions.length;
-  if (event.key === "Escape") closeCompletions();
-  else if (!n) return;
-  else if (event.key === "ArrowDown") lesson.at = (lesson.at + 1) % n;
-  else if (event.key === "ArrowUp") lesson.at = (lesson.at + n - 1) % n;
-  else if (event.key === "Enter") return void (event.preventDefault(), addLabel(lesson.at));
-  else return;
+  const step = { ArrowDown: 1, ArrowUp: n - 1 }[event.key];
+  if (!n || (!step && event.key !== "Enter" && event.key !== "Escape")) return;
   event.preventDefault();
-  drawCompletions();
+  if (event.key === "Enter") addLabel(lesson.at);
+  else if (event.key === "Escape") closeCompletions();
+  else {
+    lesson.at = (lesson.at + step) % n;
+    drawCompletions();
+  }
 }
 
 // ---- batch
@@ -960,21 +1160,33 @@ const TEXT_FIELDS = ["title", "body", "description"];
 
 /** Return the rows of a table, with fields in quotes where the format has them. */
 function readTable(content, separator) {
-  if (separator === "\t") return content.split(/\r?\n/).filter(Boolean).map((line) => line.split("\t"));
+  if (separator === "\t")
+    return content
+      .split(/\r?\n/)
+      .filter(Boolean)
+      .map((line) => line.split("\t"));
   const rows = [];
-  let row = [], field = "", quoted = false;
+  let row = [],
+    field = "",
+    quoted = false;
   for (let i = 0; i < content.length; i++) {
     const c = content[i];
     if (quoted) {
       if (c !== '"') field += c;
-      else if (content[i + 1] === '"') { field += '"'; i++; } else quoted = false;
+      else if (content[i + 1] === '"') {
+        field += '"';
+        i++;
+      } else quoted = false;
     } else if (c === '"' && field === "") quoted = true;
-    else if (c === separator) { row.push(field); field = ""; }
-    else if (c === "\n" || c === "\r") {
+    else if (c === separator) {
+      row.push(field);
+      field = "";
+    } else if (c === "\n" || c === "\r") {
       if (c === "\r" && content[i + 1] === "\n") i++;
       row.push(field);
       if (row.length > 1 || row[0]) rows.push(row);
-      row = []; field = "";
+      row = [];
+      field = "";
     } else field += c;
   }
   if (quoted) throw new Trouble("A field of the file begins with a quote that does not end. Nothing was sent.", 400);
@@ -983,8 +1195,12 @@ function readTable(content, separator) {
 }
 
 function documentFrom(record, place) {
-  const parts = typeof record.text === "string" ? [record.text] : TEXT_FIELDS.map((name) => record[name]).filter((part) => typeof part === "string");
-  if (record.features !== undefined && state.about.takes === "features") return { features: record.features, document_id: nameOf(record) };
+  const parts =
+    typeof record.text === "string"
+      ? [record.text]
+      : TEXT_FIELDS.map((name) => record[name]).filter((part) => typeof part === "string");
+  if (record.features !== undefined && state.about.takes === "features")
+    return { features: record.features, document_id: nameOf(record) };
   if (!parts.length) throw new Trouble(`${place} has no field "text". Nothing was sent.`, 400);
   return { text: parts.join(" "), document_id: nameOf(record) };
 }
@@ -1001,17 +1217,25 @@ function readDocuments(name, content) {
     const rows = readTable(text, /\.tsv$/i.test(name) ? "\t" : ",");
     const names = rows[0]?.map((field) => field.trim().toLowerCase()) ?? [];
     if (["text", ...TEXT_FIELDS].some((field) => names.includes(field))) {
-      return rows.slice(1).map((row, i) => documentFrom(Object.fromEntries(names.map((field, j) => [field, row[j]])), `Row ${i + 2}`));
+      return rows
+        .slice(1)
+        .map((row, i) => documentFrom(Object.fromEntries(names.map((field, j) => [field, row[j]])), `Row ${i + 2}`));
     }
-    if (/\.csv$/i.test(name)) throw new Trouble('The first line of a CSV file must have the name "text". Nothing was sent.', 400);
+    if (/\.csv$/i.test(name))
+      throw new Trouble('The first line of a CSV file must have the name "text". Nothing was sent.', 400);
     return rows.map(([first]) => ({ text: first, document_id: null }));
   }
   return text.split(/\r?\n/).flatMap((line, i) => {
     if (!line.trim()) return [];
     if (/\.txt$/i.test(name)) return [{ text: line, document_id: null }];
     let record;
-    try { record = JSON.parse(line); } catch { record = null; }
-    if (record === null || typeof record !== "object") throw new Trouble(`Line ${i + 1} is not a JSON object. Nothing was sent.`, 400);
+    try {
+      record = JSON.parse(line);
+    } catch {
+      record = null;
+    }
+    if (record === null || typeof record !== "object")
+      throw new Trouble(`Line ${i + 1} is not a JSON object. Nothing was sent.`, 400);
     return [documentFrom(record, `Line ${i + 1}`)];
   });
 }
@@ -1023,7 +1247,10 @@ function inGroups(documents) {
   let size = Infinity;
   documents.forEach((document, i) => {
     const bytes = 6 * (document.text?.length ?? JSON.stringify(document.features).length) + 100;
-    if (size + bytes > body / 2 || groups.at(-1).length >= most) { groups.push([]); size = 0; }
+    if (size + bytes > body / 2 || groups.at(-1).length >= most) {
+      groups.push([]);
+      size = 0;
+    }
     groups.at(-1).push(i);
     size += bytes;
   });
@@ -1031,23 +1258,35 @@ function inGroups(documents) {
 }
 
 function runBatch(file) {
-  return attempt(async () => {
-    const documents = readDocuments(file.name, await file.text());
-    if (!documents.length) throw new Trouble(`${file.name} has no texts.`, 400);
-    const name = file.name.replace(/\.\w+$/, "");
-    Object.assign(batch, { name, documents, results: new Array(documents.length), done: 0, stopped: false });
-    $("batch-table").tBodies[0].replaceChildren();
-    $("batch-run").hidden = false;
-    $("batch-save").hidden = true;
-    $("batch-stop").hidden = false;
-    drawBatch();
-    const groups = inGroups(documents);
-    const about = { limit: Number($("batch-limit").value), threshold: Number($("batch-threshold").value), language: $("language").value };
-    const { project } = state;
-    await Promise.all(Array.from({ length: AT_ONCE }, async () => {
-      while (groups.length && !batch.stopped) await predictGroup(groups.shift(), about, project);
-    })).catch((error) => { batch.stopped = true; throw error; });
-  }, () => runBatch(file)).finally(endBatch);
+  return attempt(
+    async () => {
+      const documents = readDocuments(file.name, await file.text());
+      if (!documents.length) throw new Trouble(`${file.name} has no texts.`, 400);
+      const name = file.name.replace(/\.\w+$/, "");
+      Object.assign(batch, { name, documents, results: new Array(documents.length), done: 0, stopped: false });
+      $("batch-table").tBodies[0].replaceChildren();
+      $("batch-run").hidden = false;
+      $("batch-save").hidden = true;
+      $("batch-stop").hidden = false;
+      drawBatch();
+      const groups = inGroups(documents);
+      const about = {
+        limit: Number($("batch-limit").value),
+        threshold: Number($("batch-threshold").value),
+        language: $("language").value,
+      };
+      const { project } = state;
+      await Promise.all(
+        Array.from({ length: AT_ONCE }, async () => {
+          while (groups.length && !batch.stopped) await predictGroup(groups.shift(), about, project);
+        }),
+      ).catch((error) => {
+        batch.stopped = true;
+        throw error;
+      });
+    },
+    () => runBatch(file),
+  ).finally(endBatch);
 }
 
 async function predictGroup(group, about, project) {
@@ -1055,7 +1294,9 @@ async function predictGroup(group, about, project) {
   for (;;) {
     try {
       const answers = await ask(v1("suggest-batch", project), { ...about, documents });
-      answers.forEach(({ results }, j) => { batch.results[group[j]] = results; });
+      answers.forEach(({ results }, j) => {
+        batch.results[group[j]] = results;
+      });
       batch.done += group.length;
       drawBatch();
       return;
@@ -1078,32 +1319,66 @@ function drawBatch() {
   const n = batch.documents.length;
   $("batch-progress").max = Math.max(n, 1);
   $("batch-progress").value = batch.done;
-  $("batch-about").textContent = `${batch.name}: ${whole(batch.done)} of ${plural(n, "text")}${batch.stopped && batch.done < n ? ", stopped" : batch.done === n ? ", done" : ""}`;
+  $("batch-about").textContent =
+    `${batch.name}: ${whole(batch.done)} of ${plural(n, "text")}${batch.stopped && batch.done < n ? ", stopped" : batch.done === n ? ", done" : ""}`;
   const body = $("batch-table").tBodies[0];
   while (body.rows.length < Math.min(PREVIEW, n) && batch.results[body.rows.length]) {
     const i = body.rows.length;
     const { text, features, document_id: name } = batch.documents[i];
-    const labels = batch.results[i].flatMap(({ label, score }, j) => [j ? ", " : "", label, " ", make("span", { class: "number" }, two(score))]);
-    body.append(make("tr", {},
-      make("th", { scope: "row" }, make("span", { class: "cut" }, name ?? (text ?? JSON.stringify(features)).slice(0, 200))),
-      make("td", {}, ...(labels.length ? labels : ["none"]))));
+    const labels = batch.results[i].flatMap(({ label, score }, j) => [
+      j ? ", " : "",
+      label,
+      " ",
+      make("span", { class: "number" }, two(score)),
+    ]);
+    body.append(
+      make(
+        "tr",
+        {},
+        make(
+          "th",
+          { scope: "row" },
+          make("span", { class: "cut" }, name ?? (text ?? JSON.stringify(features)).slice(0, 200)),
+        ),
+        make("td", {}, ...(labels.length ? labels : ["none"])),
+      ),
+    );
   }
-  $("batch-more").textContent = n > PREVIEW && batch.done ? `The first ${PREVIEW} are shown; the file that you save has all.` : "";
+  $("batch-more").textContent =
+    n > PREVIEW && batch.done ? `The first ${PREVIEW} are shown; the file that you save has all.` : "";
 }
 
 function saveBatch(kind) {
-  const rows = batch.documents.map(({ document_id: name }, i) => ({ name: name ?? String(i + 1), results: batch.results[i] })).filter((row) => row.results);
+  const rows = batch.documents
+    .map(({ document_id: name }, i) => ({ name: name ?? String(i + 1), results: batch.results[i] }))
+    .filter((row) => row.results);
   if (kind === "jsonl") {
     const lines = rows.map(({ name, results }) =>
-      JSON.stringify({ document_id: name, labels: results.map(({ uri }) => uri), scores: results.map(({ score }) => Math.round(1e4 * score) / 1e4) }));
+      JSON.stringify({
+        document_id: name,
+        labels: results.map(({ uri }) => uri),
+        scores: results.map(({ score }) => Math.round(1e4 * score) / 1e4),
+      }),
+    );
     download(`${batch.name}-labels.jsonl`, "application/x-ndjson", `${lines.join("\n")}\n`);
     return;
   }
-  const quote = kind === "csv" ? (field) => (/[",\r\n]/.test(field) ? `"${field.replaceAll('"', '""')}"` : field) : (field) => field.replace(/[\t\r\n]+/g, " ");
-  const table = [["document_id", "uri", "label", "score"],
-    ...rows.flatMap(({ name, results }) => results.map(({ uri, label, score }) => [name, uri, label, score.toFixed(4)]))];
+  const quote =
+    kind === "csv"
+      ? (field) => (/[",\r\n]/.test(field) ? `"${field.replaceAll('"', '""')}"` : field)
+      : (field) => field.replace(/[\t\r\n]+/g, " ");
+  const table = [
+    ["document_id", "uri", "label", "score"],
+    ...rows.flatMap(({ name, results }) =>
+      results.map(({ uri, label, score }) => [name, uri, label, score.toFixed(4)]),
+    ),
+  ];
   const lines = table.map((fields) => fields.map(quote).join(kind === "csv" ? "," : "\t"));
-  download(`${batch.name}-labels.${kind}`, kind === "csv" ? "text/csv" : "text/tab-separated-values", `${lines.join("\n")}\n`);
+  download(
+    `${batch.name}-labels.${kind}`,
+    kind === "csv" ? "text/csv" : "text/tab-separated-values",
+    `${lines.join("\n")}\n`,
+  );
 }
 
 // ---- model
@@ -1123,7 +1398,9 @@ function drawModel() {
   const about = state.about;
   const words = about.takes === "text" ? "texts" : "features";
   const seen = about.assignments === null ? "" : `, which it has seen ${whole(about.assignments)} times in training`;
-  const scores = about.probabilities ? "Its scores are probabilities." : "Its scores are not probabilities: they say what comes first, and roughly how sure it is.";
+  const scores = about.probabilities
+    ? "Its scores are probabilities."
+    : "Its scores are not probabilities: they say what comes first, and roughly how sure it is.";
   $("model-title").textContent = about.name;
   $("model-lead").textContent = `It takes ${words} and knows ${plural(about.n_labels, "label")}${seen}. ${scores}`;
   drawChain(about);
@@ -1133,40 +1410,73 @@ function drawModel() {
 }
 
 function drawChain(about) {
-  const plain = (name) => name?.replace(/(Compressor|Learner|Decoder|Classifier)$/, "").replace(/([a-z])([A-Z])/g, "$1 $2");
+  const plain = (name) =>
+    name?.replace(/(Compressor|Learner|Decoder|Classifier)$/, "").replace(/([a-z])([A-Z])/g, "$1 $2");
   const steps = [[whole(about.n_features), about.takes === "text" ? "words" : "features"]];
   if (about.n_measurements !== null) {
     steps.push([whole(about.n_measurements), `measurements, by ${plain(about.learner).toLowerCase()} regression`]);
     steps.push([whole(about.n_labels), `labels, by ${nameOfDecoder(about.decoder).toLowerCase()}`]);
   } else steps.push([whole(about.n_labels), "labels, each by a regression of its own"]);
-  if (about.refiner) steps.push(["%", "probabilities, by refinement"]);
-  $("model-chain").replaceChildren(...steps.map(([number, word]) => make("li", {}, make("b", {}, number), " ", make("span", {}, word))));
+  if (about.refiner) steps.push(["0–1", "probabilities, by refinement"]);
+  $("model-chain").replaceChildren(
+    ...steps.map(([number, word]) => make("li", {}, make("b", {}, number), " ", make("span", {}, word))),
+  );
 }
 
 function drawExpected(report) {
   const expected = report?.expected;
   if (!expected || !Object.keys(expected).length) {
-    $("model-expected").replaceChildren(make("h2", {}, "What to expect"),
-      make("p", {}, "The model does not say: nothing was measured when it was trained. ", make("code", {}, "labelsense evaluate"), " measures it."));
+    $("model-expected").replaceChildren(
+      make("h2", {}, "What to expect"),
+      make(
+        "p",
+        {},
+        "The model does not say: nothing was measured when it was trained. ",
+        make("code", {}, "labelsense evaluate"),
+        " measures it.",
+      ),
+    );
     return;
   }
-  const figures = Object.keys(MEANINGS).filter((name) => typeof expected[name] === "number").map((name) =>
-    make("div", {}, make("dt", {}, name === "ECE" || name === "F1" ? two(expected[name]) : percent(expected[name])), make("dd", {}, MEANINGS[name])));
-  $("model-expected").replaceChildren(make("h2", {}, "What to expect"), make("dl", { class: "figures" }, ...figures),
-    make("p", { class: "small" }, expected.rows ? `Measured on ${whole(expected.rows)} rows that it had not learned from.` : ""));
+  const figures = Object.keys(MEANINGS)
+    .filter((name) => typeof expected[name] === "number")
+    .map((name) =>
+      make(
+        "div",
+        {},
+        make("dt", {}, name === "F1" ? two(expected[name]) : percent(expected[name])),
+        make("dd", {}, MEANINGS[name]),
+      ),
+    );
+  $("model-expected").replaceChildren(
+    make("h2", {}, "What to expect"),
+    make("dl", { class: "figures" }, ...figures),
+    make(
+      "p",
+      { class: "small" },
+      expected.rows ? `Measured on ${whole(expected.rows)} rows that it had not learned from.` : "",
+    ),
+  );
 }
 
 function drawFigures(report) {
   const figures = [];
   if (report?.reliability?.length) figures.push(reliabilityFigure(report.reliability));
   if (report?.curve?.length) figures.push(curveFigure(report.curve));
-  if (report?.judges && Object.keys(report.judges).length) figures.push(precisionTable("Who judges how well", report.judges));
-  if (report?.tried?.length) figures.push(precisionTable("What was tried", Object.fromEntries(report.tried.map((row) => [row.setting, row]))));
+  if (report?.judges && Object.keys(report.judges).length)
+    figures.push(precisionTable("Who judges how well", report.judges));
+  if (report?.tried?.length)
+    figures.push(precisionTable("What was tried", Object.fromEntries(report.tried.map((row) => [row.setting, row]))));
   for (const note of report?.notes ?? []) figures.push(make("p", {}, note));
   $("model-figures").replaceChildren(...figures);
 }
 
-const W = 420, H = 300, LEFT = 44, BOTTOM = 40, TOP = 10, RIGHT = 10;
+const W = 420,
+  H = 300,
+  LEFT = 44,
+  BOTTOM = 40,
+  TOP = 10,
+  RIGHT = 10;
 const atX = (share) => LEFT + share * (W - LEFT - RIGHT);
 const atY = (share) => H - BOTTOM - share * (H - BOTTOM - TOP);
 
@@ -1187,25 +1497,50 @@ function axes(xTicks, xWords, yWords) {
 }
 
 function figure(title, words, parts, head, rows) {
-  const cells = (row) => row.map((cell, i) => make(i ? "td" : "th", i ? { class: "number" } : { scope: "row", class: "number" }, cell));
-  return make("figure", { class: "chart" },
+  const cells = (row) =>
+    row.map((cell, i) => make(i ? "td" : "th", i ? { class: "number" } : { scope: "row", class: "number" }, cell));
+  return make(
+    "figure",
+    { class: "chart" },
     make("figcaption", {}, make("h2", {}, title), make("p", { class: "small" }, words)),
-    make("svg:svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": `${title}. ${words} The numbers are in the table below.` }, ...parts),
-    make("details", {}, make("summary", {}, "Numbers"),
-      make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": title }, make("table", {},
-        make("thead", {}, make("tr", {}, ...head.map((name) => make("th", { scope: "col" }, name)))),
-        make("tbody", {}, ...rows.map((row) => make("tr", {}, ...cells(row))))))));
+    make(
+      "svg:svg",
+      { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": `${title}. ${words} The numbers are in the table below.` },
+      ...parts,
+    ),
+    make(
+      "details",
+      {},
+      make("summary", {}, "Numbers"),
+      make(
+        "div",
+        { class: "scroll", role: "region", tabindex: "0", "aria-label": title },
+        make(
+          "table",
+          {},
+          make("thead", {}, make("tr", {}, ...head.map((name) => make("th", { scope: "col" }, name)))),
+          make("tbody", {}, ...rows.map((row) => make("tr", {}, ...cells(row)))),
+        ),
+      ),
+    ),
+  );
 }
 
 function reliabilityFigure(groups) {
   const points = groups.map(([predicted, observed]) => [atX(predicted), atY(observed)]);
   const ticks = [0, 0.25, 0.5, 0.75, 1].map((share) => [share, String(100 * share)]);
-  return figure("Do probabilities mean what they say?", "On the dotted line they do: of the labels with 70 %, 70 % are right.", [
-    ...axes(ticks, "probability, %", "right, %"),
-    make("svg:line", { class: "ideal", x1: atX(0), y1: atY(0), x2: atX(1), y2: atY(1) }),
-    make("svg:polyline", { class: "curve", points: points.map((point) => point.join(" ")).join(",") }),
-    ...points.map(([cx, cy]) => make("svg:circle", { class: "point", cx, cy, r: 3.5 })),
-  ], ["probability", "right", "how many"], groups.map(([predicted, observed, n]) => [percent(predicted), percent(observed), whole(n)]));
+  return figure(
+    "Do probabilities mean what they say?",
+    "On the dotted line they do: of the labels with 70 %, 70 % are right.",
+    [
+      ...axes(ticks, "probability, %", "right, %"),
+      make("svg:line", { class: "ideal", x1: atX(0), y1: atY(0), x2: atX(1), y2: atY(1) }),
+      make("svg:polyline", { class: "curve", points: points.map((point) => point.join(" ")).join(",") }),
+      ...points.map(([cx, cy]) => make("svg:circle", { class: "point", cx, cy, r: 3.5 })),
+    ],
+    ["probability", "right", "how many"],
+    groups.map(([predicted, observed, n]) => [percent(predicted), percent(observed), whole(n)]),
+  );
 }
 
 function curveFigure(curve) {
@@ -1216,54 +1551,121 @@ function curveFigure(curve) {
   const lines = names.flatMap((name, i) => {
     const points = curve.map((row) => [atX(place(row.n_measurements)), atY(row[name])]);
     const [x, y] = points.at(-1);
-    return [make("svg:polyline", { class: `curve curve-${i}`, points: points.map((point) => point.join(" ")).join(",") }),
-      ...points.map(([cx, cy]) => make("svg:circle", { class: "point", cx, cy, r: 3 })), svgText(x - 2, y - 8, "end", name)];
+    return [
+      make("svg:polyline", { class: `curve curve-${i}`, points: points.map((point) => point.join(" ")).join(",") }),
+      ...points.map(([cx, cy]) => make("svg:circle", { class: "point", cx, cy, r: 3 })),
+      svgText(x - 2, y - 8, "end", name),
+    ];
   });
-  const ticks = curve.filter((row, i) => curve.length < 8 || i % 2 === 0).map((row) => [place(row.n_measurements), whole(row.n_measurements)]);
-  return figure("Accuracy and the number of measurements", "More measurements cost more, and gain less and less.",
-    [...axes(ticks, "measurements", "precision, %"), ...lines], ["measurements", ...names],
-    curve.map((row) => [whole(row.n_measurements), ...names.map((name) => percent(row[name]))]));
+  const ticks = curve
+    .filter((_, i) => curve.length < 8 || i % 2 === 0)
+    .map((row) => [place(row.n_measurements), whole(row.n_measurements)]);
+  return figure(
+    "Accuracy and the number of measurements",
+    "More measurements cost more, and gain less and less.",
+    [...axes(ticks, "measurements", "precision, %"), ...lines],
+    ["measurements", ...names],
+    curve.map((row) => [whole(row.n_measurements), ...names.map((name) => percent(row[name]))]),
+  );
 }
 
 function precisionTable(title, rows) {
   const names = ["P@1", "P@3", "P@5"];
-  return make("details", {}, make("summary", {}, title), make("table", {},
-    make("thead", {}, make("tr", {}, make("th", { scope: "col" }, ""), ...names.map((name) => make("th", { scope: "col" }, name)))),
-    make("tbody", {}, ...Object.entries(rows).map(([name, row]) =>
-      make("tr", {}, make("th", { scope: "row" }, name), ...names.map((k) => make("td", { class: "number" }, percent(row[k]))))))));
+  return make(
+    "details",
+    {},
+    make("summary", {}, title),
+    make(
+      "table",
+      {},
+      make(
+        "thead",
+        {},
+        make("tr", {}, make("th", { scope: "col" }, ""), ...names.map((name) => make("th", { scope: "col" }, name))),
+      ),
+      make(
+        "tbody",
+        {},
+        ...Object.entries(rows).map(([name, row]) =>
+          make(
+            "tr",
+            {},
+            make("th", { scope: "row" }, name),
+            ...names.map((k) => make("td", { class: "number" }, percent(row[k]))),
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
 function drawDetails(about) {
   const rows = {
-    Kind: about.kind, Compressor: about.compressor, Learner: about.learner, Decoder: about.decoder, Refiner: about.refiner,
+    Kind: about.kind,
+    Compressor: about.compressor,
+    Learner: about.learner,
+    Decoder: about.decoder,
+    Refiner: about.refiner,
     Threshold: about.threshold === null ? null : two(about.threshold),
     Changed: new Date(about.modification_time).toLocaleString(),
     Vocabulary: `${plural(about.vocab.size, "label")} in ${about.vocab.languages.join(", ")}`,
-    Learning: about.updates ? `${plural(about.updates.acknowledged, "update")}, ${whole(about.updates.saved)} in the file` : "off",
+    Learning: about.updates
+      ? `${plural(about.updates.acknowledged, "update")}, ${whole(about.updates.saved)} in the file`
+      : "off",
     Server: `labelsense ${state.service.version}`,
     ...(about.report?.chosen ?? {}),
   };
-  $("model-list").replaceChildren(...Object.entries(rows).filter(([, value]) => value !== null && value !== undefined).map(([name, value]) =>
-    make("div", {}, make("dt", {}, name), make("dd", {}, String(value)))));
+  $("model-list").replaceChildren(
+    ...Object.entries(rows)
+      .filter(([, value]) => value !== null && value !== undefined)
+      .map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, String(value)))),
+  );
 }
 
 /** Show a page of the labels, which the server sorts and filters. */
 async function drawTable() {
   const { query, sort, order, offset, size } = table;
-  const { total, labels } = await ask(`${ui("labels")}?${new URLSearchParams({ query, sort, order, offset, limit: size, language: $("language").value })}`);
+  const { total, labels } = await ask(
+    `${ui("labels")}?${new URLSearchParams({ query, sort, order, offset, limit: size, language: $("language").value })}`,
+  );
   if (query !== table.query || offset !== table.offset || sort !== table.sort || order !== table.order) return;
   table.total = total;
   const distinct = labels.some((entry) => entry.uri !== entry.label);
   const columns = Object.keys(SORTS).filter((name) => name !== "uri" || distinct || sort === "uri");
-  $("table").tHead.rows[0].replaceChildren(...columns.map((name) =>
-    make("th", { scope: "col", class: name === "count" ? "number" : null, "aria-sort": name === sort ? order : "none" },
-      make("button", { type: "button", class: "plain", "data-sort": name, onclick: () => sortBy(name) },
-        `${SORTS[name]}${name === sort ? (order === "ascending" ? " ↑" : " ↓") : ""}`))));
-  $("table").tBodies[0].replaceChildren(...labels.map((entry) => make("tr", {}, ...columns.map((name) =>
-    (name === "label" ? make("th", { scope: "row" }, entry.notation ? `${entry.notation} ${entry.label}` : entry.label)
-      : make("td", { class: name === "count" ? "number" : null }, name === "count" ? (entry.count === null ? "–" : whole(entry.count)) : entry.uri))))));
+  $("table").tHead.rows[0].replaceChildren(
+    ...columns.map((name) =>
+      make(
+        "th",
+        { scope: "col", class: name === "count" ? "number" : null, "aria-sort": name === sort ? order : "none" },
+        make(
+          "button",
+          { type: "button", class: "plain", "data-sort": name, onclick: () => sortBy(name) },
+          `${SORTS[name]}${name === sort ? (order === "ascending" ? " ↑" : " ↓") : ""}`,
+        ),
+      ),
+    ),
+  );
+  $("table").tBodies[0].replaceChildren(
+    ...labels.map((entry) =>
+      make(
+        "tr",
+        {},
+        ...columns.map((name) =>
+          name === "label"
+            ? make("th", { scope: "row" }, entry.notation ? `${entry.notation} ${entry.label}` : entry.label)
+            : make(
+                "td",
+                { class: name === "count" ? "number" : null },
+                name === "count" ? (entry.count === null ? "–" : whole(entry.count)) : entry.uri,
+              ),
+        ),
+      ),
+    ),
+  );
   $("table-count").textContent = query ? `${plural(total, "label")} with “${query}”` : plural(total, "label");
-  $("table-place").textContent = total ? `${whole(offset + 1)} to ${whole(offset + labels.length)} of ${whole(total)}` : "";
+  $("table-place").textContent = total
+    ? `${whole(offset + 1)} to ${whole(offset + labels.length)} of ${whole(total)}`
+    : "";
   $("table-back").disabled = offset === 0;
   $("table-next").disabled = offset + labels.length >= total;
   $("table-pages").hidden = total <= size;
@@ -1301,16 +1703,22 @@ async function chooseProject(name) {
   $("language").disabled = languages.length < 2;
   $("language-field").hidden = languages.length < 2;
   desk.other = "";
-  $("compare").replaceChildren(make("option", { value: "" }, "no other"),
-    ...state.service.projects.filter((other) => other !== name).map((other) => make("option", {}, other)));
+  $("compare").replaceChildren(
+    make("option", { value: "" }, "no other"),
+    ...state.service.projects.filter((other) => other !== name).map((other) => make("option", {}, other)),
+  );
   $("compare-field").hidden = state.service.projects.length < 2;
   showComparison();
   desk.verdicts.clear();
   $("learned").hidden = true;
   closeReasons();
-  $("document").placeholder = state.about.takes === "text" ? "Type or paste a text, or drop a file here." : 'Features as JSON: [0.2, 0, 1] or {"5": 0.2}';
+  $("document").placeholder =
+    state.about.takes === "text"
+      ? "Type or paste a text, or drop a file here."
+      : 'Features as JSON: [0.2, 0, 1] or {"5": 0.2}';
   document.body.classList.toggle("teaching", teaches());
-  $("labels-keys").textContent = `Up and down move between labels, Enter tells why.${teaches() ? " A accepts a label, R rejects it." : ""}`;
+  $("labels-keys").textContent =
+    `Up and down move between labels, Enter tells why.${teaches() ? " A accepts a label, R rejects it." : ""}`;
   setThreshold(defaultThreshold());
   $("batch-threshold").value = desk.threshold;
   $("batch-threshold-value").textContent = two(desk.threshold);
@@ -1324,7 +1732,11 @@ async function chooseProject(name) {
 function showComparison() {
   document.body.classList.toggle("comparing", desk.other !== "");
   $("legend").hidden = !desk.other;
-  $("legend").replaceChildren(make("span", { class: "for" }, `■ ${state.project}`), " ", make("span", { class: "against" }, `■ ${desk.other}`));
+  $("legend").replaceChildren(
+    make("span", { class: "for" }, `■ ${state.project}`),
+    " ",
+    make("span", { class: "against" }, `■ ${desk.other}`),
+  );
 }
 
 const VIEWS = ["text", "batch", "model"];
@@ -1349,25 +1761,47 @@ function listen() {
   const on = (id, kind, use) => $(id).addEventListener(kind, use);
   const slider = (id, use) => on(id, "input", () => use(Number($(id).value)));
   on("document", "input", onTyped);
-  on("clear", "click", () => { setText(""); $("document").focus(); });
+  on("clear", "click", () => {
+    setText("");
+    $("document").focus();
+  });
   on("open", "click", () => $("file").click());
-  on("file", "change", () => { if ($("file").files[0]) readText($("file").files[0]); $("file").value = ""; });
+  on("file", "change", () => {
+    if ($("file").files[0]) readText($("file").files[0]);
+    $("file").value = "";
+  });
   acceptDrops($("sheet"), readText);
   on("labels", "keydown", onListKey);
-  on("labels", "focusin", (event) => { if (event.target.matches(".label")) setStop(event.target); });
+  on("labels", "focusin", (event) => {
+    if (event.target.matches(".label")) setStop(event.target);
+  });
   on("line", "pointerdown", dragLine);
-  slider("threshold", (value) => { setThreshold(value); speakLabels(); });
+  slider("threshold", (value) => {
+    setThreshold(value);
+    speakLabels();
+  });
   slider("limit", (value) => {
     $("limit-value").textContent = value;
     clearTimeout(onTyped.timer);
     onTyped.timer = setTimeout(() => suggest(), WAIT_AFTER_KEY);
   });
-  slider("batch-limit", (value) => { $("batch-limit-value").textContent = value; });
-  slider("batch-threshold", (value) => { $("batch-threshold-value").textContent = two(value); });
+  slider("batch-limit", (value) => {
+    $("batch-limit-value").textContent = value;
+  });
+  slider("batch-threshold", (value) => {
+    $("batch-threshold-value").textContent = two(value);
+  });
   on("copy", "click", copyLabels);
   on("save", "click", saveLabels);
-  on("compare", "change", () => { desk.other = $("compare").value; showComparison(); suggest(true); });
-  on("language", "change", () => { suggest(true); turnTo(0); });
+  on("compare", "change", () => {
+    desk.other = $("compare").value;
+    showComparison();
+    suggest(true);
+  });
+  on("language", "change", () => {
+    suggest(true);
+    turnTo(0);
+  });
   on("project", "change", () => attempt(() => chooseProject($("project").value)));
   on("show-why", "click", () => setView("why"));
   on("show-how", "click", () => setView("how"));
@@ -1377,13 +1811,26 @@ function listen() {
   on("add", "blur", closeCompletions);
   on("learn", "click", learn);
   on("forget", "click", forget);
-  on("lesson-clear", "click", () => { desk.verdicts.clear(); suggest(); });
+  on("lesson-clear", "click", () => {
+    desk.verdicts.clear();
+    suggest();
+  });
   on("batch-open", "click", () => $("batch-file").click());
-  on("batch-file", "change", () => { if ($("batch-file").files[0]) runBatch($("batch-file").files[0]); $("batch-file").value = ""; });
+  on("batch-file", "change", () => {
+    if ($("batch-file").files[0]) runBatch($("batch-file").files[0]);
+    $("batch-file").value = "";
+  });
   acceptDrops($("batch-drop"), runBatch);
-  on("batch-stop", "click", () => { batch.stopped = true; });
-  on("batch-save", "click", (event) => { if (event.target.dataset.as) saveBatch(event.target.dataset.as); });
-  on("table-query", "input", () => { table.query = $("table-query").value.trim(); turnTo(0); });
+  on("batch-stop", "click", () => {
+    batch.stopped = true;
+  });
+  on("batch-save", "click", (event) => {
+    if (event.target.dataset.as) saveBatch(event.target.dataset.as);
+  });
+  on("table-query", "input", () => {
+    table.query = $("table-query").value.trim();
+    turnTo(0);
+  });
   on("table-back", "click", () => turnTo(table.offset - table.size));
   on("table-next", "click", () => turnTo(table.offset + table.size));
   on("help-open", "click", () => $("help").showModal());
@@ -1393,11 +1840,16 @@ function listen() {
     nameTheme();
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-    if (!memory.get("theme")) { setTheme(system()); nameTheme(); }
+    if (!memory.get("theme")) {
+      setTheme(system());
+      nameTheme();
+    }
   });
   document.querySelector(".skip").addEventListener("click", () => setTimeout(() => $("document").focus()));
-  addEventListener("keydown", (event) => { if (event.key === "Escape" && !$("help").open && desk.chosen && $("completions").hidden) closeReasons(); });
-  addEventListener("resize", () => placeLine());
+  addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && !$("help").open && desk.chosen && $("completions").hidden) closeReasons();
+  });
+  new ResizeObserver(() => placeLine()).observe($("labels"));
   addEventListener("hashchange", showView);
 }
 
