@@ -8,12 +8,12 @@ is not so.
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +65,7 @@ def make_models(folder: Path) -> tuple[list[str], list[list[str]], dict[str, flo
     data = load_debtags()
     uris = np.array([BASE + label for label in data.labels])
 
-    def documents(X, Y, n):  # noqa: ANN001, ANN202
+    def documents(X, Y, n):
         words = np.array(data.features)
         texts = [" ".join(np.repeat(words[X[[i]].indices], X[[i]].data.astype(int))) for i in range(n)]
         return texts, [uris[Y[[i]].indices].tolist() for i in range(n)]
@@ -82,30 +82,27 @@ def make_models(folder: Path) -> tuple[list[str], list[list[str]], dict[str, flo
         columns = model.vocabulary_.columns_of(model.labels_, "labels")
         assert (columns == np.arange(len(columns))).all()
         expected[decoder] = precision_at_k(Y, model.predict_scores(test_texts), 1)
-    (folder / "vocabulary.tsv").write_text("".join(f"<{uri}>\t{label}\n" for uri, label in zip(uris, data.labels)))
+    (folder / "vocabulary.tsv").write_text(
+        "".join(f"<{uri}>\t{label}\n" for uri, label in zip(uris, data.labels, strict=True))
+    )
     return test_texts, test_rows, expected
 
 
 def write_annif_files(folder: Path, texts: list[str], rows: list[list[str]]) -> None:
-    lines = [f"{text}\t{' '.join(f'<{uri}>' for uri in uris)}\n" for text, uris in zip(texts, rows)]
+    lines = [f"{text}\t{' '.join(f'<{uri}>' for uri in uris)}\n" for text, uris in zip(texts, rows, strict=True)]
     (folder / "test.tsv").write_text("".join(lines))
 
 
-def start(folder: Path) -> tuple[subprocess.Popen[str], str]:
+def start(folder: Path) -> tuple[subprocess.Popen[bytes], str]:
     command = [Path(sys.executable).parent / "labelsense", "serve", "--port", "0"]
     models = [folder / "omp.model", folder / "correlation.model"]
-    server = subprocess.Popen(
-        [*command, *models, "--vocabulary", folder / "vocabulary.tsv"], stderr=subprocess.PIPE, text=True
-    )
-    assert server.stderr is not None
-    line = ""
-    while " at http" not in line:
-        line = server.stderr.readline()
-        assert line, "the server did not start"
-    os.set_blocking(server.stderr.fileno(), False)
-    address = line.split(" at ")[1].strip()
-    subprocess.Popen(["cat"], stdin=server.stderr, stdout=subprocess.DEVNULL)  # a pipe that nobody reads fills up
-    return server, address
+    log = folder / "log"
+    with log.open("wb") as file:
+        server = subprocess.Popen([*command, *models, "--vocabulary", folder / "vocabulary.tsv"], stderr=file)
+    while " at http" not in log.read_text():
+        assert server.poll() is None, log.read_text()
+        time.sleep(0.1)
+    return server, log.read_text().split(" at ")[1].split()[0]
 
 
 def run_client(annif: Path, folder: Path, address: str, text: str) -> None:
@@ -122,7 +119,9 @@ def run_annif(annif: Path, folder: Path, address: str, text: str, expected: dict
         f"[{name}]\nname={name}\nlanguage=en\nbackend=http\nvocab=debtags\nendpoint={address}v1/projects/{name}/suggest\n"
         for name in expected
     ]
-    projects.append("[both]\nname=both\nlanguage=en\nbackend=ensemble\nvocab=debtags\nsources=omp,correlation\nlimit=100\n")
+    projects.append(
+        "[both]\nname=both\nlanguage=en\nbackend=ensemble\nvocab=debtags\nsources=omp,correlation\nlimit=100\n"
+    )
     (folder / "projects.cfg").write_text("\n".join(projects))
     command = annif / "bin" / "annif"
     run([command, "load-vocab", "debtags", "vocabulary.tsv", "--language", "en"], folder)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -56,11 +56,7 @@ def serve(
 
     labelsense serve tags=tags.model
     """
-    try:
-        from labelsense.serve.server import Limits, read_keys
-        from labelsense.serve.server import serve as run
-    except ImportError as error:
-        raise ImportError(f'{error.name} is missing, which serve needs: pip install "labelsense[serve]"') from error
+    run, service = load_server()
     paths = named_paths(models)
     for path in paths.values():
         if not path.is_file():
@@ -74,13 +70,22 @@ def serve(
             port=port,
             subjects=known,
             examples=shown,
-            keys=[] if api_key_file is None else read_keys(api_key_file),
+            keys=[] if api_key_file is None else service.read_keys(api_key_file),
             origins=cors or [],
             learning=allow_learning,
-            limits=Limits(max_body, max_text, max_batch, timeout, max_requests),
+            limits=service.Limits(max_body, max_text, max_batch, timeout, max_requests),
             window=window / 1000,
             announce=lambda address: print_note(f"serving {', '.join(paths)} at {address}"),
         )
+
+
+def load_server() -> tuple[Any, Any]:
+    """Return the function that serves, and its module, which needs packages that the other commands do not need."""
+    try:
+        from labelsense.serve import server
+    except ImportError as error:
+        raise ImportError(f'{error.name} is missing, which serve needs: pip install "labelsense[serve]"') from error
+    return server.serve, server
 
 
 def named_paths(given: list[str]) -> dict[str, Path]:
