@@ -300,6 +300,26 @@ def test_two_models_are_compared(open_page, server):
     expect(page.locator("#labels li")).to_have_count(10)
 
 
+def test_labels_are_shown_in_the_language_that_is_chosen(open_page, server):
+    page = open_page()
+    about = send(server, "ui/projects/debtags/model")[1]
+    about["vocab"]["languages"] = ["en", "fi"]
+    names = {"en": "chess", "fi": "shakki"}
+
+    def answer(route):
+        label = names[route.request.post_data_json["language"]]
+        route.fulfill(json={"results": [{"uri": "http://x/1", "label": label, "notation": "79", "score": 0.9}]})
+
+    page.route("**/ui/projects/debtags/model", lambda route: route.fulfill(json=about))
+    page.route("**/suggest", answer)
+    page.reload()
+    write(page, CHESS)
+    assert shown(page) == [("79 chess", "0.90")]
+    page.get_by_label("Labels in").select_option("fi")
+    expect(page.locator("#labels .name")).to_have_text("79 shakki")
+    assert page.locator("#labels .name").get_attribute("title") == "http://x/1"
+
+
 def test_examples_and_files_become_the_text(open_page, server):
     page = open_page()
     page.get_by_role("button", name="a mail server").click()

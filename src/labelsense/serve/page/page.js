@@ -813,7 +813,7 @@ function drawHow(answer, item) {
     make(
       "p",
       { class: "lead" },
-      `The model measures ${whole(m)} numbers of the text.${some} ${nameOfDecoder(answer.decoder)} `,
+      `The model takes ${whole(m)} measurements of the text.${some} ${nameOfDecoder(answer.decoder)} `,
       "looks for the few labels that explain them: at each step it takes one, and ",
       make("span", { class: "for" }, "what is left"),
       " of the measurements falls.",
