@@ -8,7 +8,7 @@ fi
 if command -v apt-get > /dev/null && [ "$(id -u)" = 0 ]; then
     echo "installing chromium ..."
     apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium fonts-liberation > /dev/null
+    DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium fonts-liberation > /dev/null
 else
     "$python" -m playwright install chromium
 fi

@@ -29,6 +29,11 @@ function make(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** Return the name of a label in pieces between which a line may break: behind colons, slashes, hyphens and the like. */
+function breakable(name) {
+  return name.split(/(?<=[:/_.-])(?=[^:/_.-])/).flatMap((piece, i) => (i ? [make("wbr"), piece] : [piece]));
+}
+
 /** What this browser remembers; nothing, where it may not. */
 const memory = {
   get(name, store = "localStorage") {
@@ -456,7 +461,7 @@ function makeRow({ uri }) {
 
 function fillRow(row, item) {
   const [name, bars, score, other, verdict] = row.querySelector(".label").children;
-  name.textContent = item.notation ? `${item.notation} ${item.label}` : item.label;
+  name.replaceChildren(...breakable(item.notation ? `${item.notation} ${item.label}` : item.label));
   name.title = item.uri;
   bars.children[0].style.transform = `scaleX(${item.score ?? 0})`;
   bars.children[1].style.transform = `scaleX(${item.other ?? 0})`;
@@ -877,7 +882,7 @@ function makeSteps(answer, item) {
     return make(
       "li",
       { class: about, "data-step": i + 1 },
-      make("span", { class: "name" }, ...dropped, list(step.taken) || "weighs them anew"),
+      make("span", { class: "name" }, ...dropped, ...breakable(list(step.taken) || "weighs them anew")),
       make("span", { class: "score" }, step.taken.map(({ uri }) => two(coefficient(uri))).join(", ")),
       make("span", { class: "bars", "aria-hidden": "true" }, bar),
       make("span", { class: "score left" }, `${two(step.residual)} left`),
