@@ -5,6 +5,11 @@ BIN := $(VENV)/bin
 # What the installation is made from: it is editable, so Python files are not part of it.
 SOURCES := pyproject.toml CMakeLists.txt constraints.txt $(wildcard src/labelsense/_kernels/*.[ch]pp)
 PIP := -m pip --disable-pip-version-check --quiet
+# Tests run in several processes, so the linear algebra in each runs on one thread: threads of many processes that wait for
+# each other are slower than none. Tests of one xdist_group share a fixture that is dear, and run in one process.
+PYTEST := -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadgroup
+test test-oldest sanitize: export OPENBLAS_NUM_THREADS := 1
+test test-oldest sanitize: export OMP_NUM_THREADS := 1
 
 .PHONY: help demo serve test test-browser test-oldest test-annif fuzz-service bench-service sanitize reproduce lint bench bench-learners bench-formats clean
 
@@ -19,7 +24,7 @@ help:
 	@echo "make sanitize  run the tests of the kernels with every memory access checked (needs GCC; ten minutes)"
 	@echo "make reproduce  run the paper's experiments, write reproduction/report.html (half an hour)"
 	@echo "make lint   check style and types"
-	@echo "make bench  measure against the alternatives (minutes)"
+	@echo "make bench  measure against the alternatives (minutes); AGAINST=commit measures against that commit instead"
 	@echo "make bench-learners  measure training against PECOS, omikuji and napkinXC (needs data sets; ten minutes)"
 	@echo "make bench-formats  measure reading and writing of files (a gigabyte; minutes)"
 	@echo "make bench-service  measure the service under load, and Annif with omikuji on the same data (needs wrk; minutes)"
@@ -46,7 +51,7 @@ serve: $(VENV)/.installed
 	@$(BIN)/labelsense demo --serve
 
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest
+	$(BIN)/python $(PYTEST)
 
 # Chromium is one that the machine has, Debian's where that can be installed, or else the one that Playwright fetches.
 $(VENV)/.browser: $(VENV)/.installed scripts/get_chromium.sh
@@ -65,7 +70,7 @@ test-browser: $(VENV)/.browser
 	@touch $@
 
 test-oldest: .venv-oldest/.installed
-	.venv-oldest/bin/python -m pytest
+	.venv-oldest/bin/python $(PYTEST)
 
 # Annif and schemathesis bring many packages along: they live in environments of their own.
 .venv-annif/.installed:
@@ -101,7 +106,7 @@ SANITIZED := tests/test_kernels.py tests/test_reconstruct.py tests/test_outcomes
 sanitize: .venv-sanitize/.installed
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so) $$(g++ -print-file-name=libstdc++.so)" \
 	    PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
-	    .venv-sanitize/bin/python -m pytest --capture=sys $(SANITIZED)
+	    .venv-sanitize/bin/python $(PYTEST) --capture=sys $(SANITIZED)
 
 reproduce: $(VENV)/.installed
 	$(BIN)/labelsense reproduce
@@ -119,9 +124,24 @@ lint: $(VENV)/.installed
 	@.venv-bench/bin/python $(PIP) install spams-bin || echo "spams-bin could not be installed: its columns will be empty"
 	@touch $@
 
+ifdef AGAINST
+# Another commit, from a copy of its files and in an environment of its own, beside this one.
+OLD = .venv-against/$(shell git rev-parse --short "$(AGAINST)^{commit}")
+.PHONY: against
+against:
+	@test -x $(OLD)/bin/python || $(PYTHON) -m venv $(OLD)
+	@mkdir -p $(OLD)/files && git archive "$(AGAINST)" | tar -x -C $(OLD)/files
+	@echo "building labelsense as of $(AGAINST) ..."
+	@test -e $(OLD)/.installed || $(OLD)/bin/python $(PIP) install --constraint constraints.txt $(OLD)/files
+	@touch $(OLD)/.installed
+
+bench: .venv-bench/.installed against
+	.venv-bench/bin/python benchmarks/compare.py $(OLD)/bin/python --name "$(AGAINST)"
+else
 bench: .venv-bench/.installed
 	.venv-bench/bin/python benchmarks/decoding.py
 	.venv-bench/bin/python benchmarks/million_labels.py
+endif
 
 # The peers pin other versions of NumPy: they live in an environment of their own.
 .venv-peers/.installed:
@@ -140,4 +160,4 @@ bench-service: $(VENV)/.installed .venv-annif/.installed
 	$(BIN)/python benchmarks/service.py .venv-annif
 
 clean:
-	rm -rf .venv .venv-oldest .venv-sanitize .venv-bench .venv-peers .venv-annif .venv-fuzz build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

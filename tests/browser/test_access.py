@@ -145,17 +145,20 @@ def test_changes_are_told_politely(open_page):
     )
 
 
-def test_dark_is_what_the_system_says_until_one_chooses(open_page, server):
+def test_dark_is_what_the_system_says_until_one_chooses(open_page):
     page = open_page(color_scheme="dark")
-    paper = "getComputedStyle(document.body).backgroundColor"
-    dark = page.evaluate(paper)
+
+    def paper():
+        return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    dark = paper()
     page.emulate_media(color_scheme="light")
-    light = page.evaluate(paper)
-    assert light != dark
+    expect(page.get_by_role("button", name="Dark")).to_be_visible()
+    assert paper() != dark
     page.get_by_role("button", name="Dark").click()
-    assert page.evaluate(paper) == dark
+    assert paper() == dark
     page.reload()
-    assert page.evaluate(paper) == dark
+    assert paper() == dark
     expect(page.get_by_role("button", name="Light")).to_be_visible()
 
 

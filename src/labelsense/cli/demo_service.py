@@ -16,7 +16,7 @@ from labelsense.cli.serve import load_server, logging_to_stderr
 from labelsense.data import load_debtags
 from labelsense.features import text_words
 
-WORDS = 4000  # few, so that a model has learned a second after it was told
+WORDS = 4000  # few, so that a model has learned seconds after it was told
 MEASUREMENTS = 200
 EXAMPLES = {
     "a chess game": "A console program to play chess against the computer, with an opening book and a strong engine.",

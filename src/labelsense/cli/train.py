@@ -31,12 +31,14 @@ from labelsense.training import update as learn_more
 ABOUT = {
     "words": "the most frequent words, log counts * idf, unit rows",
     "hashing": "hashed words, log counts, unit rows",
+    "characters": "the most frequent runs of 3 to 5 characters, log counts * idf, unit rows",
     "counts": "log counts * idf, unit rows",
     "images": "histograms of SURF patches",
     "none": "as they are",
 }
 FROZEN = {
     "words": "; words and idf are those of this training, update does not add words",
+    "characters": "; runs of characters and idf are those of this training",
     "counts": "; idf is that of this training",
 }
 
@@ -47,7 +49,7 @@ def train(
     test: Annotated[Path | None, typer.Option(help="Rows to evaluate on, instead of holding some out.")] = None,
     format: Format = None,
     text_fields: TextFields = None,
-    features: Annotated[str, typer.Option(help="auto; words, hashing (texts); counts, none; images.")] = "auto",
+    features: Annotated[str, typer.Option(help="auto; words, hashing, characters; counts, none; images.")] = "auto",
     n_features: Annotated[int | None, typer.Option(min=2, help="How many words, or hashed words, at most.")] = None,
     measurements: Annotated[str, typer.Option("-m", "--measurements", help="Number of regressions, or auto.")] = "auto",
     compressor: Annotated[str, typer.Option(help=", ".join(COMPRESSORS) + " (often better).")] = "hadamard",
@@ -61,8 +63,9 @@ def train(
     updatable: Annotated[
         bool,
         typer.Option(
-            help="Keep what `labelsense update` needs: 8 bytes times the square of the number of words. There are then "
-            "as many words as twice that fits into a quarter of the free memory, and at most 20,000."
+            help="Keep what `labelsense update` needs. Of long texts that is 8 bytes times the square of the number of "
+            "words; there are then as many words as twice that fits into a quarter of the free memory, and at most "
+            "20,000."
         ),
     ] = False,
     hold_out: Annotated[bool, typer.Option(help="Evaluate on a tenth of the rows before training on all.")] = True,

@@ -16,7 +16,7 @@ from labelsense.data.subjects import Subjects
 from labelsense.features import FEATURES, SURFHistogramTransformer
 
 # What can be made of each kind of rows, the default first.
-FITTING = {"texts": ("words", "hashing"), "features": ("counts", "none"), "images": ("images",)}
+FITTING = {"texts": ("words", "hashing", "characters"), "features": ("counts", "none"), "images": ("images",)}
 
 
 def choose_features(examples: Examples, wanted: str = "auto") -> str:
@@ -36,8 +36,12 @@ def choose_features(examples: Examples, wanted: str = "auto") -> str:
     if wanted == "auto":
         return "none" if examples.kind == "features" and not _are_counts(examples.X) else fitting[0]
     if wanted not in fitting:
-        raise ValueError(f"features must be {' or '.join(fitting)}: the rows are {examples.kind}. Got {wanted}.")
+        raise ValueError(f"features must be {_any_of(fitting)}: the rows are {examples.kind}. Got {wanted}.")
     return wanted
+
+
+def _any_of(words: tuple[str, ...]) -> str:
+    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 def _are_counts(X: Any) -> bool:
