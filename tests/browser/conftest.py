@@ -17,6 +17,7 @@ from labelsense import (
     RidgeLearner,
 )
 from labelsense.data import load_debtags
+from labelsense.refine import Refiner
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 CHESS = "A console program to play chess against the computer, with an opening book and a strong engine."
@@ -35,18 +36,19 @@ def sentences(X, words):
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory):
-    """Return a folder with models: debtags, which can learn, another one of fewer measurements, and one of features."""
+    """Return a folder with models: debtags, which can learn, others, and one of features."""
     folder = tmp_path_factory.mktemp("models")
     data = load_debtags()
     X, Y = data.X_train[:ROWS], data.Y_train[:ROWS]
     texts = sentences(X, np.array(data.features))
     labels = [[data.labels[j] for j in Y.indices[a:b]] for a, b in zip(Y.indptr, Y.indptr[1:], strict=False)]
-    for name, m in (("debtags", 200), ("other", 60)):
+    for name, m, refiner in (("debtags", 200, None), ("other", 60, None), ("refined", 100, Refiner())):
         words = CountVectorizer(max_features=1500, dtype=np.float32, token_pattern="[a-z][a-z0-9+#]+")
         model = CompressedLabelClassifier(
             HadamardCompressor(m, reserve=10, random_state=0),
             RidgeLearner(alpha=1.0, updatable=name == "debtags"),
             "omp",
+            refiner=refiner,
             features=make_pipeline(words, LogTfidfTransformer()),
         )
         model.fit(texts, labels).save(folder / f"{name}.model")
@@ -58,9 +60,11 @@ def models(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def server(models):
-    """Return the address of a server of three models that does not learn."""
+    """Return the address of a server of four models that does not learn."""
     examples = ("--examples", f"debtags={models / 'examples.jsonl'}")
-    with Process(*examples, *(models / f"{name}.model" for name in ("debtags", "other", "features"))) as process:
+    with Process(
+        *examples, *(models / f"{name}.model" for name in ("debtags", "other", "refined", "features"))
+    ) as process:
         yield process.address
 
 

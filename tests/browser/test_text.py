@@ -233,14 +233,24 @@ def test_the_course_can_be_played(open_page):
 
 def test_what_refinement_changed_is_the_last_line(open_page, server):
     page = open_page()
-    answer = send(server, "ui/projects/debtags/how", {"text": CHESS})[1]
-    change = {"uri": "role::program", "label": "role::program", "notation": None, "before": 0.71, "after": 0.91}
-    page.route("**/how", lambda route: route.fulfill(json={**answer, "refinement": {"labels": [change]}}))
+    page.locator("#project").select_option("refined")
+    expect(page.locator("#threshold-origin")).to_contain_text("chosen by F1")
     write(page, CHESS)
-    choose(page, "role::program")
+    name, score = shown(page)[0]
+    assert (name, score) == suggested(server, CHESS, model="refined")[0]
+    choose(page, name)
+    expect(page.locator("#why .lead")).to_contain_text(f"Refinement makes it {score}")
+    judges = page.locator("#why .equation")
+    assert judges.count() == 2  # the measurements, and the classifier of the label
+    for judge in judges.all():
+        values = [float(value.replace("−", "-")) for value in judge.locator(".parts .score").all_inner_texts()]
+        assert sum(values) == pytest.approx(float(judge.locator(".sum b").inner_text()), abs=1e-3 * len(values))
     page.get_by_role("button", name="How").click()
-    expect(page.locator(".refinement")).to_contain_text("role::program")
-    assert page.locator(".refinement .number").all_inner_texts() == ["0.71", "0.91"]
+    change = page.locator(".change.chosen")
+    expect(change.locator(".name")).to_have_text(name)
+    refined = send(server, "ui/projects/refined/how", {"text": CHESS})[1]["refinement"]["labels"]
+    (found,) = [entry for entry in refined if entry["label"] == name]
+    expect(change.locator(".score")).to_have_text(f"{found['before']:.2f} → {score}")
 
 
 def test_approximations_are_called_so(open_page, server):

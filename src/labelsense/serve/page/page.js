@@ -541,13 +541,13 @@ function setThreshold(value) {
 }
 
 function defaultThreshold() {
-  return state.about.threshold ?? 0.5;
+  return state.about.threshold;
 }
 
 function showOrigin() {
   const ours = desk.threshold === defaultThreshold();
-  const words =
-    state.about.threshold === null ? "the usual threshold" : `threshold ${two(defaultThreshold())}, chosen by F1`;
+  const chosen = state.about.report?.expected?.F1 !== undefined;
+  const words = chosen ? `threshold ${two(defaultThreshold())}, chosen by F1` : "the usual threshold";
   const back = make(
     "button",
     {
@@ -899,42 +899,36 @@ function makeRefinement({ refinement, steps }, item) {
       : [`${item.label} was not taken. `];
     return make("p", { class: "refinement" }, ...here, "This model has no refinement: the decoder has the last word.");
   }
-  const rows = refinement.labels.map(({ uri, label, before, after }) =>
-    make(
-      "tr",
-      { class: uri === item.uri ? "chosen" : "" },
-      make("th", { scope: "row" }, label),
-      make("td", { class: "number" }, before === null ? "–" : two(before)),
-      make("td", {}, "→"),
-      make("td", { class: "number" }, make("b", {}, two(after))),
-    ),
-  );
+  const lines = refinement.labels
+    .filter(({ uri, before, after }) => uri === item.uri || Math.max(before, after) >= 0.01)
+    .slice(0, 15)
+    .map((change) => makeChange(change, change.uri === item.uri));
   return make(
     "div",
     { class: "refinement" },
     make("h3", {}, "Then refinement"),
     make(
       "p",
-      { class: "small" },
-      refinement.words ?? "Other judges of the same text have their say, and the result is a probability.",
+      { class: "lead" },
+      "Other judges of the same words have their say about each candidate, and what the decoder ",
+      "said becomes a ",
+      make("span", { class: "for" }, "probability"),
+      ".",
     ),
-    make(
-      "table",
-      {},
-      make(
-        "thead",
-        {},
-        make(
-          "tr",
-          {},
-          make("th", { scope: "col" }, "Label"),
-          make("th", { scope: "col" }, "decoder"),
-          make("th", {}),
-          make("th", { scope: "col" }, "refined"),
-        ),
-      ),
-      make("tbody", {}, ...rows),
-    ),
+    make("ul", { class: "parts", "aria-label": "What refinement changed" }, ...lines),
+  );
+}
+
+function makeChange({ label, before, after }, chosen) {
+  const [old, fresh] = [make("span", { class: "bar before" }), make("span", { class: "bar" })];
+  old.style.width = `${100 * Math.min(1, Math.max(0, before))}%`;
+  fresh.style.width = `${100 * after}%`;
+  return make(
+    "li",
+    { class: chosen ? "change chosen" : "change" },
+    make("span", { class: "name" }, ...breakable(label)),
+    make("span", { class: "bars", "aria-hidden": "true" }, old, fresh),
+    make("span", { class: "score" }, `${two(before)} → `, make("b", {}, two(after))),
   );
 }
 
@@ -1611,7 +1605,7 @@ function drawDetails(about) {
     Learner: about.learner,
     Decoder: about.decoder,
     Refiner: about.refiner,
-    Threshold: about.threshold === null ? null : two(about.threshold),
+    Threshold: two(about.threshold),
     Changed: new Date(about.modification_time).toLocaleString(),
     Vocabulary: `${plural(about.vocab.size, "label")} in ${about.vocab.languages.join(", ")}`,
     Learning: about.updates
