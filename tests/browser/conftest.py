@@ -42,7 +42,12 @@ def models(tmp_path_factory):
     X, Y = data.X_train[:ROWS], data.Y_train[:ROWS]
     texts = sentences(X, np.array(data.features))
     labels = [[data.labels[j] for j in Y.indices[a:b]] for a, b in zip(Y.indptr, Y.indptr[1:], strict=False)]
-    for name, m, refiner in (("debtags", 200, None), ("other", 60, None), ("refined", 100, Refiner())):
+    small = Refiner(n_candidates=20, n_calibration=200)
+    for name, m, rows, refiner in (
+        ("debtags", 200, ROWS, None),
+        ("other", 60, 2000, None),
+        ("refined", 100, 2000, small),
+    ):
         words = CountVectorizer(max_features=1500, dtype=np.float32, token_pattern="[a-z][a-z0-9+#]+")
         model = CompressedLabelClassifier(
             HadamardCompressor(m, reserve=10, random_state=0),
@@ -51,7 +56,7 @@ def models(tmp_path_factory):
             refiner=refiner,
             features=make_pipeline(words, LogTfidfTransformer()),
         )
-        model.fit(texts, labels).save(folder / f"{name}.model")
+        model.fit(texts[:rows], labels[:rows]).save(folder / f"{name}.model")
     OneVsAllClassifier(RidgeLearner(alpha=1.0)).fit(X[:500, :50], Y[:500]).save(folder / "features.model")
     (folder / "examples.jsonl").write_text(EXAMPLES)
     (folder / "keys").write_text(KEY)
