@@ -58,7 +58,6 @@ def test_what_to_expect_with_pictures_and_their_numbers(reported):
     assert y == pytest.approx(ideal[1] + 0.72 * (ideal[3] - ideal[1]))
     curve.get_by_text("Numbers").click()
     assert curve.locator("tbody tr").first.inner_text().split("\t") == ["20", "50.0 %", "30.0 %", "20.0 %"]
-    reported.get_by_text("Who judges how well").click()
     expect(reported.locator("#model-figures")).to_contain_text("ranker")
     expect(reported.locator("#model-figures")).to_contain_text("Rows seem to come in runs.")
     reported.goto(reported.url.replace("#model", "#text"))

@@ -65,18 +65,28 @@ def test_labels_appear_while_one_types(open_page, server):
         assert width == pytest.approx(float(row.locator(".score").first.inner_text()), abs=0.006)
 
 
+def stop_the_clock(page):
+    page.clock.install(time=0)
+    page.clock.pause_at(1000)
+
+
 def test_the_old_labels_stay_until_the_new_ones_are_there(open_page):
     page = open_page()
     write(page, CHESS)
     before = shown(page)
     held = []
     page.route("**/suggest", lambda route: held.append(route))
+    stop_the_clock(page)
     page.locator("#document").fill(MAIL)
-    page.wait_for_timeout(300)
-    assert held
-    assert shown(page) == before
+    page.clock.run_for(140)
+    assert not held  # somebody may still be typing
+    with page.expect_request("**/suggest"):
+        page.clock.run_for(20)
+    page.clock.run_for(400)
     expect(page.locator("#busy")).to_be_hidden()
-    expect(page.locator("#busy")).to_be_visible()  # later
+    page.clock.run_for(200)
+    expect(page.locator("#busy")).to_be_visible()
+    assert shown(page) == before
     held[0].continue_()
     expect(page.locator("#busy")).to_be_hidden()
     assert shown(page) != before
@@ -217,7 +227,7 @@ def test_the_course_can_be_played(open_page):
     write(page, CHESS)
     choose(page, "role::program")
     page.get_by_role("button", name="How").click()
-    page.clock.install()
+    stop_the_clock(page)
     page.get_by_role("button", name="Play", exact=True).click()
     expect(page.locator("#step-words")).to_contain_text("before the first step")
     page.clock.run_for(2000)

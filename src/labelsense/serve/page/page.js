@@ -14,7 +14,7 @@ const $ = (id) => document.getElementById(id);
 const two = (number) => number.toFixed(2);
 const whole = (number) => number.toLocaleString("en");
 const percent = (share) => `${(100 * share).toFixed(1)} %`;
-const signed = (number) => `${number < 0 ? "−" : "+"}${Math.abs(number).toFixed(3)}`;
+const signed = (number) => `${number <= -0.0005 ? "−" : "+"}${Math.abs(number).toFixed(3)}`;
 const plural = (number, word) => `${whole(number)} ${word}${number === 1 ? "" : "s"}`;
 const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
@@ -731,7 +731,10 @@ function drawWhy(answer, item) {
   }
   const parts = [leadOfWhy(answer, item), makeParts(answer)];
   if (answer.ranker) {
-    parts.push(make("h3", {}, "The classifier of this label"), makeParts(answer.ranker));
+    parts.push(
+      make("h3", {}, "What the classifier of this label says, one of the judges of refinement"),
+      makeParts(answer.ranker),
+    );
   }
   $("why").replaceChildren(...parts);
 }
@@ -1463,7 +1466,7 @@ function drawFigures(report) {
   if (report?.reliability?.length) figures.push(reliabilityFigure(report.reliability));
   if (report?.curve?.length) figures.push(curveFigure(report.curve));
   if (report?.judges && Object.keys(report.judges).length)
-    figures.push(precisionTable("Who judges how well", report.judges));
+    figures.push(precisionTable("Who judges how well", report.judges, true));
   if (report?.tried?.length)
     figures.push(precisionTable("What was tried", Object.fromEntries(report.tried.map((row) => [row.setting, row]))));
   for (const note of report?.notes ?? []) figures.push(make("p", {}, note));
@@ -1568,11 +1571,11 @@ function curveFigure(curve) {
   );
 }
 
-function precisionTable(title, rows) {
+function precisionTable(title, rows, open = false) {
   const names = ["P@1", "P@3", "P@5"];
   return make(
     "details",
-    {},
+    { open: open ? "" : null },
     make("summary", {}, title),
     make(
       "table",
