@@ -109,6 +109,7 @@ def train(
         check_choice(compressor, "compressor", COMPRESSORS)(n_measurements),
         _make_learner(learner, alpha, updatable, random_state),
         OMPDecoder(penalty=0.1) if (compressor, decoder) == ("whitened", "omp") else decoder,
+        refiner=None,
         features=_make_features(word, n_features, updatable, examples.X),
         random_state=random_state,
         n_jobs=-1,

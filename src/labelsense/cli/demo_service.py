@@ -16,6 +16,7 @@ from labelsense.cli.serve import load_server, logging_to_stderr
 from labelsense.data import load_debtags
 from labelsense.features import text_words
 
+ROWS = 8000  # to learn from, so that it starts soon
 WORDS = 4000  # few, so that a model has learned seconds after it was told
 MEASUREMENTS = 200
 EXAMPLES = {
@@ -58,8 +59,8 @@ def _train(folder: Path) -> dict[str, Path]:
     """Return the files of two models: ours, refined, and the paper's with a quarter of the measurements."""
     data = load_debtags()
     words, labels = np.array(data.features), data.labels or []
-    texts = [" ".join(np.repeat(words[row.indices], row.data.astype(np.int64))) for row in _rows(data.X_train)]
-    tags = [[labels[j] for j in row.indices] for row in _rows(data.Y_train)]
+    texts = [" ".join(np.repeat(words[row.indices], row.data.astype(np.int64))) for row in _rows(data.X_train[:ROWS])]
+    tags = [[labels[j] for j in row.indices] for row in _rows(data.Y_train[:ROWS])]
     parts: dict[str, tuple[Any, Any, Any]] = {
         "debtags": (WhitenedCompressor(MEASUREMENTS), "auto", "auto"),
         "debtags-small": (HadamardCompressor(MEASUREMENTS // 4), "omp", None),
