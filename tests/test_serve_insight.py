@@ -49,6 +49,7 @@ def test_how_follows_the_decoder_of_the_model(client, tmp_path):
         assert len(step["coefficients"]) == number
         columns = operator.columns([labels[entry["uri"]] for entry in step["coefficients"]])
         left = h - columns @ [entry["value"] for entry in step["coefficients"]]
+        assert step["left"] == pytest.approx(left, abs=1e-5)
         assert step["residual"] == pytest.approx(np.linalg.norm(left) / np.linalg.norm(h), abs=1e-5)
         residuals.append(step["residual"])
     assert residuals == sorted(residuals, reverse=True)

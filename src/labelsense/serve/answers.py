@@ -76,12 +76,16 @@ def mark_words(model: Any, text: str) -> list[Mark]:
 
 
 class Step(NamedTuple):
-    """A step of a decoder: the labels that it took and dropped, those it has with their coefficients, what is left."""
+    """A step of a decoder: the labels that it took and dropped, those it has with their coefficients, what is left.
+
+    What is left is in ``left``, number by number, and ``residual`` is its length, as a share of that of the measurements.
+    """
 
     taken: list[int]
     dropped: list[int]
     coefficients: list[tuple[int, float]]
     residual: float
+    left: list[float]
 
 
 class Course(NamedTuple):
@@ -125,7 +129,7 @@ def _refined(model: Any, document: Any, steps: list[Step]) -> list[tuple[int, fl
 
 
 def _step(operator: Any, h: FloatArray, length: float, labels: list[int], values: Any, before: set[int]) -> Step:
-    fitted = operator.columns(labels) @ values if labels else np.zeros_like(h)
-    left = float(np.linalg.norm(h - fitted)) / length if length else 0.0
+    left = h - operator.columns(labels) @ values if labels else h
+    residual = float(np.linalg.norm(left)) / length if length else 0.0
     pairs = [(j, float(value)) for j, value in zip(labels, values, strict=True)]
-    return Step(sorted(set(labels) - before), sorted(before - set(labels)), pairs, left)
+    return Step(sorted(set(labels) - before), sorted(before - set(labels)), pairs, residual, left.tolist())

@@ -52,6 +52,7 @@ async def show_how(request: Request) -> Response:
             "dropped": [entry(j) for j in step.dropped],
             "coefficients": [entry(j) | {"value": value} for j, value in step.coefficients],
             "residual": step.residual,
+            "left": step.left,
         }
         for step in course.steps
     ]

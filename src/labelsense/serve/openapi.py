@@ -81,6 +81,7 @@ def _schemas(limits: Limits) -> Schema:
         "dropped": _list(_ref("Label")),
         "coefficients": _list(_object({**label, "value": NUMBER})),
         "residual": NUMBER,
+        "left": _list(NUMBER),
     }
     change = _object({**label, "before": NUMBER, "after": NUMBER})
     project = {
