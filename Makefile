@@ -11,18 +11,23 @@ PYTEST := -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadgroup
 test test-oldest sanitize: export OPENBLAS_NUM_THREADS := 1
 test test-oldest sanitize: export OMP_NUM_THREADS := 1
 
-.PHONY: help demo test test-oldest sanitize reproduce lint bench bench-learners bench-formats clean
+.PHONY: help demo serve test test-browser test-oldest test-annif fuzz-service bench-service sanitize reproduce lint bench bench-learners bench-formats clean
 
 help:
 	@echo "make demo   train on data, print a table"
+	@echo "make serve  train on data, serve the models with a page to try them"
 	@echo "make test   run the tests"
+	@echo "make test-browser  run the tests of the page in Chromium, which is installed if there is none"
 	@echo "make test-oldest  run the tests with the oldest versions of all dependencies"
+	@echo "make test-annif  use the service from Annif and annif-client (installs them; minutes)"
+	@echo "make fuzz-service  send what schemathesis makes of the service's description (installs it; minutes)"
 	@echo "make sanitize  run the tests of the kernels with every memory access checked (needs GCC; ten minutes)"
 	@echo "make reproduce  run the paper's experiments, write reproduction/report.html (half an hour)"
 	@echo "make lint   check style and types"
 	@echo "make bench  measure against the alternatives (minutes); AGAINST=commit measures against that commit instead"
 	@echo "make bench-learners  measure training against PECOS, omikuji and napkinXC (needs data sets; ten minutes)"
 	@echo "make bench-formats  measure reading and writing of files (a gigabyte; minutes)"
+	@echo "make bench-service  measure the service under load, and Annif with omikuji on the same data (needs wrk; minutes)"
 	@echo "make clean  remove everything that was built"
 
 # Which modules there are: an editable installation knows them by name.
@@ -42,8 +47,19 @@ $(VENV)/.installed: $(SOURCES) $(VENV)/.modules
 demo: $(VENV)/.installed
 	@$(BIN)/labelsense demo
 
+serve: $(VENV)/.installed
+	@$(BIN)/labelsense demo --serve
+
 test: $(VENV)/.installed
 	$(BIN)/python $(PYTEST)
+
+# Chromium is one that the machine has, Debian's where that can be installed, or else the one that Playwright fetches.
+$(VENV)/.browser: $(VENV)/.installed scripts/get_chromium.sh
+	@bash scripts/get_chromium.sh $(BIN)/python
+	@touch $@
+
+test-browser: $(VENV)/.browser
+	$(BIN)/python -m pytest tests/browser
 
 # Constraints by the environment, so that they hold for what the build needs too; a build folder of its own.
 .venv-oldest/.installed: $(SOURCES) constraints-oldest.txt
@@ -55,6 +71,25 @@ test: $(VENV)/.installed
 
 test-oldest: .venv-oldest/.installed
 	.venv-oldest/bin/python $(PYTEST)
+
+# Annif and schemathesis bring many packages along: they live in environments of their own.
+.venv-annif/.installed:
+	@test -x .venv-annif/bin/python || $(PYTHON) -m venv .venv-annif
+	@echo "installing Annif ..."
+	@.venv-annif/bin/python $(PIP) install "annif[omikuji]==1.4.3" "annif-client==0.5.0"
+	@touch $@
+
+test-annif: $(VENV)/.installed .venv-annif/.installed
+	$(BIN)/python scripts/check_annif.py .venv-annif
+
+.venv-fuzz/.installed:
+	@test -x .venv-fuzz/bin/python || $(PYTHON) -m venv .venv-fuzz
+	@echo "installing schemathesis ..."
+	@.venv-fuzz/bin/python $(PIP) install "schemathesis==4.32.5"
+	@touch $@
+
+fuzz-service: $(VENV)/.installed .venv-fuzz/.installed
+	$(BIN)/python scripts/fuzz_service.py .venv-fuzz
 
 # The kernels with AddressSanitizer and UBSan, in a build folder and an environment of their own. Python itself is not built
 # with them, so their libraries are loaded first; its own allocator would hide the ends of arrays, and it leaks at exit.
@@ -121,5 +156,8 @@ bench-learners: .venv-bench/.installed .venv-peers/.installed
 bench-formats: .venv-bench/.installed
 	.venv-bench/bin/python benchmarks/formats.py
 
+bench-service: $(VENV)/.installed .venv-annif/.installed
+	$(BIN)/python benchmarks/service.py .venv-annif
+
 clean:
-	rm -rf .venv .venv-oldest .venv-sanitize .venv-bench .venv-against .venv-peers build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -41,7 +41,7 @@ class TestChoices:
     @pytest.mark.parametrize(
         ("examples", "wanted", "fitting"),
         [
-            (DOCS, "counts", "words or hashing: the rows are texts"),
+            (DOCS, "counts", "words, hashing or characters: the rows are texts"),
             (Examples(X, Y), "words", "counts or none: the rows are features"),
             (Examples(["a.png"], None, images=True), "words", "images: the rows are images"),
         ],

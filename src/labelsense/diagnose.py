@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
 
 from labelsense._blocks import row_blocks
+from labelsense._html import BLUE, ORANGE, html_bar, html_table
 from labelsense._typing import CSR, FloatArray
 from labelsense.compress.base import Operator
 from labelsense.labels import top_k
@@ -59,7 +61,7 @@ class Diagnosis:
     >>> from labelsense import CompressedLabelClassifier, HadamardCompressor
     >>> from labelsense.data import make_tagged_documents
     >>> X, Y = make_tagged_documents(n_samples=500, n_labels=200, random_state=0)
-    >>> clf = CompressedLabelClassifier(HadamardCompressor(10), random_state=0).fit(X[:400], Y[:400])
+    >>> clf = CompressedLabelClassifier(HadamardCompressor(10), "ridge", random_state=0).fit(X[:400], Y[:400])
     >>> clf.diagnose(X[400:], Y[400:]).spend_on
     'more measurements'
     """
@@ -101,6 +103,20 @@ class Diagnosis:
         ]
         lines += [f"{text:<52}{value:7.2f}" for text, value in errors]
         return "\n".join([*lines, textwrap.fill(f"Spend on {self.spend_on}: {self.reason}", WIDTH)])
+
+    def _repr_html_(self) -> str:
+        left = self.best_possible
+        rows = [(f"best possible P@{self.k}", f"{100 * left:.1f}", html_bar(left, BLUE))]
+        for name, loss in (
+            ("lost by the size of the support", self.support_loss),
+            ("lost in decoding, even with perfect regressions", self.decoding_loss),
+            ("lost by the regressions", self.regression_loss),
+        ):
+            left -= loss
+            rows.append((name, f"{100 * loss:.1f}", html_bar(loss, ORANGE, start=left)))
+        rows.append((f"P@{self.k} of the model, on {self.n_rows:,} rows", f"{100 * left:.1f}", html_bar(left, BLUE)))
+        table = html_table(["", "percent", ""], rows, strong=4)
+        return f"{table}<p>Spend on <b>{escape(self.spend_on)}</b>: {escape(self.reason)}</p>"
 
 
 def diagnose(operator: Operator, decoder: Decoder, H: FloatArray, Y: CSR, k: int) -> Diagnosis:

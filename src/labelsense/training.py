@@ -16,7 +16,7 @@ from labelsense._progress import log
 from labelsense._validation import check_choice
 from labelsense.compress import COMPRESSORS
 from labelsense.data import Examples
-from labelsense.data.adapt import choose_features, features_for, labels_for, labels_of
+from labelsense.data.adapt import FITTING, choose_features, features_for, labels_for, labels_of
 from labelsense.estimator import CompressedLabelClassifier
 from labelsense.features import FEATURES, text_words
 from labelsense.features.text import MAX_WORDS
@@ -109,6 +109,7 @@ def train(
         check_choice(compressor, "compressor", COMPRESSORS)(n_measurements),
         _make_learner(learner, alpha, updatable, random_state),
         OMPDecoder(penalty=0.1) if (compressor, decoder) == ("whitened", "omp") else decoder,
+        refiner=None,
         features=_make_features(word, n_features, updatable, examples.X),
         random_state=random_state,
         n_jobs=-1,
@@ -162,9 +163,9 @@ def updatable_words(texts: list[str]) -> int:
 
 
 def _make_features(word: str, n_features: int | None, updatable: bool, X: Any) -> Any:
-    if n_features is not None and word not in ("words", "hashing"):
+    if n_features is not None and word not in FITTING["texts"]:
         raise ValueError(f"n_features is for texts. Got {n_features} for features that are given.")
-    if n_features is None and updatable and word == "words":
+    if n_features is None and updatable and word in ("words", "characters"):
         n_features = updatable_words(X)
     if n_features is None:
         return None if word == "none" else word

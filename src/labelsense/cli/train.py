@@ -22,6 +22,8 @@ from labelsense.cli.console import (
 )
 from labelsense.compress import COMPRESSORS
 from labelsense.data import read_examples, stream_examples
+from labelsense.data.adapt import with_uris
+from labelsense.data.subjects import read_subjects
 from labelsense.reconstruct import DECODERS
 from labelsense.training import train as learn
 from labelsense.training import update as learn_more
@@ -29,12 +31,14 @@ from labelsense.training import update as learn_more
 ABOUT = {
     "words": "the most frequent words, log counts * idf, unit rows",
     "hashing": "hashed words, log counts, unit rows",
+    "characters": "the most frequent runs of 3 to 5 characters, log counts * idf, unit rows",
     "counts": "log counts * idf, unit rows",
     "images": "histograms of SURF patches",
     "none": "as they are",
 }
 FROZEN = {
     "words": "; words and idf are those of this training, update does not add words",
+    "characters": "; runs of characters and idf are those of this training",
     "counts": "; idf is that of this training",
 }
 
@@ -45,13 +49,17 @@ def train(
     test: Annotated[Path | None, typer.Option(help="Rows to evaluate on, instead of holding some out.")] = None,
     format: Format = None,
     text_fields: TextFields = None,
-    features: Annotated[str, typer.Option(help="auto; words, hashing (texts); counts, none; images.")] = "auto",
+    features: Annotated[str, typer.Option(help="auto; words, hashing, characters; counts, none; images.")] = "auto",
     n_features: Annotated[int | None, typer.Option(min=2, help="How many words, or hashed words, at most.")] = None,
     measurements: Annotated[str, typer.Option("-m", "--measurements", help="Number of regressions, or auto.")] = "auto",
     compressor: Annotated[str, typer.Option(help=", ".join(COMPRESSORS) + " (often better).")] = "hadamard",
     learner: Annotated[str, typer.Option(help="ridge, or kernel_ridge (slower, often better).")] = "ridge",
     alpha: Annotated[str, typer.Option(help="Penalty, or loo: the one with the least out-of-sample error.")] = "loo",
     decoder: Annotated[str, typer.Option(help=", ".join(DECODERS) + ".")] = "omp",
+    vocabulary: Annotated[
+        Path | None,
+        typer.Option(help="What labels are called: SKOS, or Annif's .tsv or .csv. The model remembers it."),
+    ] = None,
     updatable: Annotated[
         bool,
         typer.Option(
@@ -73,6 +81,9 @@ def train(
     with working(f"reading {data}"):
         examples = read_examples(data, format, names_of(text_fields))
         others = None if test is None else read_examples(test, format, names_of(text_fields))
+        subjects = None if vocabulary is None else read_subjects(vocabulary)
+        examples, unknown = with_uris(examples, subjects)
+        others = None if others is None else with_uris(others, subjects)[0]
     with working("training"):
         model, report = learn(
             examples,
@@ -88,6 +99,9 @@ def train(
             updatable=updatable,
             random_state=seed,
         )
+    if subjects is not None:
+        model.subjects_ = subjects
+        report |= {"subjects": len(subjects), "unknown_labels": unknown}
     with working(f"writing {output}"):
         model.save(output)
     report |= {"model": str(output), "bytes": output.stat().st_size}
@@ -141,6 +155,10 @@ def _print_report(report: dict[str, Any], data: Path, chosen: bool) -> None:
     ]
     if "evaluated_on" in report:
         lines.append(("evaluate", f"{report['evaluated_on']}: {percent(report, ('P@1', 'P@3', 'P@5', 'nDCG@5'))}"))
+    if "subjects" in report:
+        unknown = report["unknown_labels"]
+        missing = f"; {len(unknown):,} labels are not in it: {', '.join(unknown[:5])}" if unknown else ""
+        lines.append(("vocabulary", f"{report['subjects']:,} subjects{missing}"))
     if kept is not None:
         lines.append(("update", f"possible, for {kept / 1e6:,.1f} MB of memory more{FROZEN.get(word, '')}"))
     lines.append(("saved", f"{report['model']}, {report['bytes'] / 1e6:,.1f} MB"))

@@ -15,7 +15,6 @@ from labelsense._typing import CSR, FloatArray, IntArray
 from labelsense._validation import check_measurements
 from labelsense.compress.base import Operator
 from labelsense.reconstruct.base import Decoder
-from labelsense.reconstruct.outcomes import Tally
 
 BLOCK_WORK = 2**26
 
@@ -56,11 +55,9 @@ class CompiledDecoder(Decoder):
         distinct = sorted(set(wanted))
         shape = (len(H), len(distinct), distinct[-1])
         found = Found(np.zeros(shape, np.int64), np.zeros(shape, np.float32), np.zeros(shape[:2], np.int64))
-        tally = Tally() if self._tally is None else self._tally
-        for rows in row_blocks(len(H), _block_rows(state)):
-            tally.add(self._run(state, H[rows], distinct, found.of_rows(rows)))
-        if self._tally is None:
-            tally.warn(type(self).__name__, stacklevel=3)
+        blocks = row_blocks(len(H), _block_rows(state))
+        outcomes = [self._run(state, H[rows], distinct, found.of_rows(rows)) for rows in blocks]
+        self._tell([sum(counts) for counts in zip(*outcomes, strict=True)])
         solved = {size: found.to_csr(i, state.n_labels) for i, size in enumerate(distinct)}
         return [solved[size] for size in wanted]
 

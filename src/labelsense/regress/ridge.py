@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from labelsense._progress import log, verbosity
 from labelsense._storage import require, require_array, storable
-from labelsense._typing import FloatArray
+from labelsense._typing import DoubleArray, FloatArray
 from labelsense._validation import check_choice, check_count, check_real
 from labelsense.errors import InputError
 from labelsense.regress import ridge_cost
@@ -182,6 +182,13 @@ class RidgeLearner(Learner):
         check_is_fitted(self)
         return self._update(X, y, sample_weight, -1)
 
+    def unfitted(self) -> RidgeLearner:
+        return clone(self).set_params(alpha=self.alpha_, solver=self.solver_, updatable=False)
+
+    def combine_targets(self, direction: Any) -> tuple[DoubleArray, float]:
+        W, b = self._solved()
+        return W.astype(np.float64) @ direction, float(b.astype(np.float64) @ direction)
+
     def cost(self, X: Any, n_targets: int) -> FitCost:
         size = Size.of(X)
         solver = self._choose_solver(size, n_targets)
@@ -246,8 +253,7 @@ class RidgeLearner(Learner):
             self._keep(solver, W)
         else:
             self._keep(solver, solver.solve(self.alpha_))
-            model = clone(self).set_params(alpha=self.alpha_, solver=self.solver_, updatable=False)
-            H = model._predict_folds(X, Z, weights)
+            H = self.unfitted()._predict_folds(X, Z, weights)
         return rows.fill(H, lambda others: product(others.astype(np.float32), self.coef_) + self.intercept_)
 
     def _at(self, alpha: float, solver: Solver, rows: TrainingRows) -> tuple[RidgeLearner, FloatArray]:
