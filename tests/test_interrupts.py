@@ -22,6 +22,8 @@ from labelsense.data import Examples, make_tagged_documents, read_examples, writ
 from labelsense.regress.in_memory import as_design
 from labelsense.regress.moments import Moments
 
+# Ctrl-C may come in the middle of a callback of Python's own, which can only print it.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 SOON = 1.0  # seconds of work of all threads between Ctrl-C and its effect
 
 
