@@ -70,7 +70,7 @@ def decoding(compressor, n, rows):
 
 def classifier():
     X, Y = make_tagged_documents(3000, 1000, 2000, random_state=0)
-    clf = CompressedLabelClassifier(random_state=0).fit(X[:1000], Y[:1000])
+    clf = CompressedLabelClassifier("hadamard", "ridge", "omp", refiner=None, random_state=0).fit(X[:1000], Y[:1000])
     return clf, sp.vstack([X] * 10, format="csr"), sp.vstack([Y] * 10, format="csr")
 
 
@@ -145,7 +145,8 @@ class TestFiles:
 
     def test_saving_and_loading_end_soon(self, tmp_path):
         X, Y = make_tagged_documents(200, 40_000, 1000, random_state=0)
-        clf = CompressedLabelClassifier(HadamardCompressor(700), random_state=0).fit(X, Y)  # a hundred megabytes
+        parts = HadamardCompressor(700), "ridge", "omp"
+        clf = CompressedLabelClassifier(*parts, refiner=None, random_state=0).fit(X, Y)  # a hundred megabytes
         clf.save(tmp_path / "m")
         old = (tmp_path / "m").stat()
         late = heard_after(lambda: clf.save(tmp_path / "m"), 0.02)
