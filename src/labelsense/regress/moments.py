@@ -8,11 +8,12 @@ import numpy as np
 
 from labelsense._memory import available_memory
 from labelsense._storage import Parts, require_array, storable
-from labelsense._typing import DoubleArray, as_dense
+from labelsense._typing import DoubleArray
 from labelsense._validation import check_real
 from labelsense.regress import lapack
 from labelsense.regress.design import Design
 from labelsense.regress.primal import solve_positive
+from labelsense.regress.targets import LazyTargets, some_targets, weighted_sum
 
 
 @storable()
@@ -68,14 +69,16 @@ class Moments:
     def of(cls, X: Design, Z: Any, weights: DoubleArray | None = None, sign: int = 1) -> Moments:
         """Return the moments of some rows; with sign -1, those that take them out again."""
         moments = cls(X.shape[1], Z.shape[1])
-        w = sign * (np.ones(X.shape[0]) if weights is None else np.asarray(weights, np.float64))
-        Z = as_dense(Z).astype(np.float64, copy=False)
-        moments.gram = (X if weights is None else X.scaled(np.sqrt(weights))).gram(np.float64)
-        moments.gram *= sign
-        moments.right = np.ascontiguousarray(X.transposed_times(w[:, None] * Z), np.float64)
-        moments.x_sum = X.weighted_sum(w)
-        moments.z_sum = w @ Z
-        moments.total = float(w.sum())
+        w = None if weights is None else np.asarray(weights, np.float64)
+        if not isinstance(Z, LazyTargets):
+            Z = some_targets(Z, slice(None)).astype(np.float64, copy=False)
+        moments.gram = (X if w is None else X.scaled(np.sqrt(w))).gram(np.float64)
+        moments.right = np.ascontiguousarray(X.transposed_times(Z if w is None else w[:, None] * Z), np.float64)
+        moments.x_sum, moments.z_sum = X.weighted_sum(w), weighted_sum(Z, w)
+        moments.total = float(X.shape[0] if w is None else w.sum())
+        for sums in (moments.gram, moments.right, moments.x_sum, moments.z_sum):
+            sums *= sign
+        moments.total *= sign
         return moments
 
     def merge(self, other: Moments) -> Moments:
