@@ -1,5 +1,6 @@
 """Rows in chunks against the same rows in memory: products, and models of all solvers."""
 
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,7 +20,7 @@ FORMS = {"dense": lambda X: X.toarray(), "sparse": sp.csr_array}
 def in_chunks(X, Y, cuts, memory=np.inf):
     """Return X, sparse or dense, in chunks, with labels Y."""
     bounds = [0, *cuts, X.shape[0]]
-    chunks = [SimpleNamespace(X=X[a:b], Y=Y[a:b]) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    chunks = [SimpleNamespace(X=X[a:b], Y=Y[a:b]) for a, b in pairwise(bounds)]
     return ChunkedDesign(ListChunks(chunks, np.diff(bounds)), X.shape[1], sparse=sp.issparse(X), memory=memory)
 
 
@@ -56,9 +57,12 @@ def check_products(design, X, rng):
 class TestProducts:
     @pytest.mark.parametrize("form", FORMS)
     @given(
-        n=st.integers(2, 30), p=st.integers(1, 20), density=st.floats(0, 1), cuts=st.sets(st.integers(1, 29), max_size=12),
+        n=st.integers(2, 30),
+        p=st.integers(1, 20),
+        density=st.floats(0, 1),
+        cuts=st.sets(st.integers(1, 29), max_size=12),
         seed=st.integers(0, 99),
-    )  # fmt: skip
+    )
     def test_equal_those_of_numpy(self, form, n, p, density, cuts, seed):
         rng = np.random.default_rng(seed)
         sparse = sp.random_array((n, p), density=density, rng=rng, dtype=np.float32).tocsr()

@@ -17,8 +17,8 @@ advisor experiments theory dask
 training scale model_file estimator baselines predictor diagnose
 compress regress reconstruct refine
 features data metrics
-labels _label_input _tree _tensors _skops _files
-_storage _validation errors _memory _blocks _chunks _checkpoint _progress _typing _version _kernels
+labels _label_input _tree _tensors _skops _files _checkpoint
+_storage _validation errors _memory _blocks _chunks _progress _typing _version _kernels
 """
 OPTIONAL = {"matplotlib", "pyarrow", "skops", "mahotas", "PIL", "resource", "fcntl"}  # not on every system
 

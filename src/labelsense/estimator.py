@@ -20,6 +20,7 @@ from labelsense._validation import check_choice, check_count, check_same_length,
 from labelsense.compress import COMPRESSORS, Compressor, Operator
 from labelsense.diagnose import Diagnosis, diagnose
 from labelsense.errors import InputError
+from labelsense.labels import Vocabulary
 from labelsense.predictor import LabelPredictor, changing, learn, predict_measurements
 from labelsense.reconstruct import DECODERS, Decoder
 from labelsense.regress import Learner
@@ -183,7 +184,7 @@ class CompressedLabelClassifier(LabelPredictor):
         X, Y, vocabulary = self._check_training(X, y)
         weights = None if sample_weight is None else check_weights(sample_weight, X)
         start = time.perf_counter()
-        compressor, decoder = self._make_compressor(Y, weights), self._make_decoder().fit_labels(Y)
+        compressor, decoder = self._make_compressor(*_label_shares(Y, weights)), self._make_decoder().fit_labels(Y)
         decoder.support_size(compressor.operator_)  # refuse a support that does not fit before any work
         with verbosity(self.verbose):
             Z = compressor.operator_.compress(Y)
@@ -191,10 +192,16 @@ class CompressedLabelClassifier(LabelPredictor):
             start = time.perf_counter()
             learner = learn(learner, step, X, Z, weights)
             log("learned %d regressions on %d rows in %.1f s", Z.shape[1], len(Z), _since(start))
+        self._set_parts(compressor, learner, decoder, vocabulary, _count(Y))
+        return self
+
+    def _set_parts(
+        self, compressor: Compressor, learner: Learner, decoder: Decoder, vocabulary: Vocabulary, label_counts: IntArray
+    ) -> None:
+        """Become the model of these fitted parts."""
         with changing:
             self.compressor_, self.decoder_, self.learner_ = compressor, decoder, learner
-            self.vocabulary_, self.label_counts_, self._state = vocabulary, _count(Y), None
-        return self
+            self.vocabulary_, self.label_counts_, self._state = vocabulary, label_counts, None
 
     def _scores(self, X: Any, at_least: int) -> CSR:
         parts = self._current()
@@ -254,17 +261,14 @@ class CompressedLabelClassifier(LabelPredictor):
             )
         return counts
 
-    def _make_compressor(self, Y: CSR, weights: Any) -> Compressor:
+    def _make_compressor(self, n_labels: int, k: float, frequencies: Any) -> Compressor:
         if isinstance(self.compressor, Compressor):
             compressor = clone(self.compressor)
         else:
             compressor = check_choice(self.compressor, "compressor", COMPRESSORS)()
         if compressor.random_state is None:
             compressor.random_state = check_random_state(self.random_state).randint(2**31)
-        if weights is None:
-            return compressor.fit_frequencies(Y.shape[1], Y.nnz / Y.shape[0], Y.sum(axis=0) / Y.shape[0])
-        weights = weights / weights.sum()
-        return compressor.fit_frequencies(Y.shape[1], float(weights @ np.diff(Y.indptr)), weights @ Y)
+        return compressor.fit_frequencies(n_labels, k, frequencies)
 
     def _make_decoder(self) -> Decoder:
         if isinstance(self.decoder, Decoder):
@@ -276,6 +280,14 @@ def _updatable(learner: Learner) -> Learner:
     if not learner.takes_updates:
         raise TypeError(f"{type(learner).__name__} cannot be updated. Use RidgeLearner with a number for alpha.")
     return learner
+
+
+def _label_shares(Y: CSR, weights: Any) -> tuple[int, float, Any]:
+    """Return the number of labels, how many a row has on average, and the share of rows that have each."""
+    if weights is None:
+        return Y.shape[1], Y.nnz / Y.shape[0], Y.sum(axis=0) / Y.shape[0]
+    weights = weights / weights.sum()
+    return Y.shape[1], float(weights @ np.diff(Y.indptr)), weights @ Y
 
 
 def _count(Y: CSR) -> IntArray:

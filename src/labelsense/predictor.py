@@ -117,7 +117,10 @@ class LabelPredictor(BaseEstimator, ABC):
         ks = [check_count(k, "each of ks") for k in ks]
         if not ks:
             raise InputError("ks must name at least one k. Got none.")
-        X, Y, unseen = self._check_test(X, y)
+        return self._figures(*self._check_test(X, y), ks)
+
+    def _figures(self, X: Any, Y: CSR, unseen: Any, ks: Sequence[int] = (1, 3, 5)) -> dict[str, float]:
+        """Return the figures of ``evaluate`` for features, known labels and the numbers of those that are unknown."""
         return ranking_figures(Y, top_k(self._scores(X, max(ks)), max(ks)), ks, unseen)
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -15,15 +15,16 @@ from labelsense.cli.console import (
     TextFields,
     check_output,
     names_of,
+    number_of_bytes,
     percent,
     print_json,
     print_pairs,
     working,
 )
 from labelsense.compress import COMPRESSORS
-from labelsense.data import read_examples, stream_examples
+from labelsense.data import stream_examples
 from labelsense.reconstruct import DECODERS
-from labelsense.training import train as learn
+from labelsense.scale import train_file
 from labelsense.training import update as learn_more
 
 ABOUT = {
@@ -60,6 +61,13 @@ def train(
         ),
     ] = False,
     hold_out: Annotated[bool, typer.Option(help="Evaluate on a tenth of the rows before training on all.")] = True,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            help="How much memory to take, about, such as 2G; by default half of what is free. A file that needs more "
+            "is trained on in chunks; if that is stopped, the same command goes on with it."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     json: Json = False,
 ) -> None:
@@ -69,26 +77,23 @@ def train(
     """
     check_output(output, data, test)
     m, penalty = _number(measurements, "auto", "measurements", int), _number(alpha, "loo", "alpha", float)
+    choices = {
+        "hold_out": hold_out,
+        "features": features,
+        "n_features": n_features,
+        "n_measurements": m,
+        "compressor": compressor,
+        "learner": learner,
+        "alpha": penalty,
+        "decoder": decoder,
+        "updatable": updatable,
+        "random_state": seed,
+    }
+    limit = None if memory is None else number_of_bytes(memory)
     with working(f"reading {data}"):
-        examples = read_examples(data, format, names_of(text_fields))
-        others = None if test is None else read_examples(test, format, names_of(text_fields))
-    with working("training"):
-        model, report = learn(
-            examples,
-            test=others,
-            hold_out=hold_out,
-            features=features,
-            n_features=n_features,
-            n_measurements=m,
-            compressor=compressor,
-            learner=learner,
-            alpha=penalty,
-            decoder=decoder,
-            updatable=updatable,
-            random_state=seed,
-        )
-    with working(f"writing {output}"):
-        model.save(output)
+        report = train_file(
+            data, output, choices, memory=limit, test=test, format=format, text_fields=names_of(text_fields)
+        ).report
     report |= {"model": str(output), "bytes": output.stat().st_size}
     if json:
         return print_json(report)
@@ -129,7 +134,11 @@ def _number(text: str, word: str, name: str, kind: Any) -> Any:
 def _print_report(report: dict[str, Any], data: Path, chosen: bool) -> None:
     word, kept = report["features"], report.get("update_bytes")
     lines = [
-        ("read", f"{report['rows']:,} rows of {data}, {report['labels']:,} labels"),
+        (
+            "read",
+            f"{report['rows']:,} rows of {data}, {report['labels']:,} labels"
+            + (", in chunks" if report.get("out_of_core") else ""),
+        ),
         ("features", f"{report['n_features']:,}: {ABOUT[word]}"),
         (
             "compress",

@@ -89,6 +89,12 @@ class Source:
         """Return an error that names a line, counted from 1."""
         return FormatError(f"{self.name}, line {line}: {message}")
 
+    def position(self) -> float:
+        """Return how much of the file has been read, from 0 to 1; 0 where nothing tells."""
+        if self.path is None or self.is_folder:
+            return 0.0
+        return self._raw.tell() / max(1, self.path.stat().st_size)
+
     def rewind(self) -> None:
         """Start again at the first byte."""
         self._raw.seek(0)
