@@ -6,6 +6,7 @@ many of this kind came before: code that can go on asks for its :func:`next_step
 
 from __future__ import annotations
 
+import json
 import os
 import time
 import zlib
@@ -49,6 +50,21 @@ def read_checked(path: Path, check: bool = True) -> tuple[State, dict[str, str]]
     except (KeyError, TypeError, ValueError) as error:
         raise FormatError(f"{path} is damaged ({error}). Remove the folder {path.parent} and start again.") from None
     return arrays, tensors.about
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a value to a file that is there whole or not at all."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_text(json.dumps(value))
+    os.replace(temporary, path)
+
+
+def read_json(path: Path) -> Any:
+    """Return what :func:`write_json` wrote; None if there is nothing, or it is damaged."""
+    try:
+        return json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return None
 
 
 def _checksum(arrays: State) -> str:

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from labelsense._checkpoint import checkpoints_in
+from labelsense._checkpoint import checkpoints_in, read_json, write_json
 from labelsense._chunks import Chunks, split_rows
-from labelsense._files import replacing
 from labelsense._memory import available_memory
 from labelsense._progress import log, verbosity
 from labelsense._typing import IntArray
@@ -255,7 +254,7 @@ def scratch_folder(
 def _go_on(folder: Path, settings: dict[str, Any], wishes: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
     """Return settings and wishes with which the folder was begun; begin it anew if they differ."""
     path = folder / "settings.json"
-    before = json.loads(path.read_text()) if path.exists() else {}
+    before = read_json(path) or {}
     kept = {name: before.get(name) if value is None else value for name, value in wishes.items()}
     if before and before == json.loads(json.dumps(settings | kept | {"version": __version__})):
         log("going on with what is in %s", folder)
@@ -266,8 +265,7 @@ def _go_on(folder: Path, settings: dict[str, Any], wishes: dict[str, Any], defau
         elif inner.name != "lock":
             inner.unlink()
     new = {name: defaults[name] if value is None else value for name, value in wishes.items()}
-    with replacing(path) as temporary:
-        temporary.write_text(json.dumps(settings | new | {"version": __version__}))
+    write_json(path, settings | new | {"version": __version__})
     return settings | new
 
 
@@ -275,12 +273,11 @@ def _go_on(folder: Path, settings: dict[str, Any], wishes: dict[str, Any], defau
 def _kept(folder: Path) -> Iterator[dict[str, Any]]:
     """Give what came of a step that was done before, or an empty dictionary, and a folder for its checkpoints."""
     path = folder.with_suffix(".json")
-    known: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    known: dict[str, Any] = read_json(path) or {}
     if not known:
         with checkpoints_in(folder):
             yield known
-        with replacing(path) as temporary:
-            temporary.write_text(json.dumps(known))
+        write_json(path, known)
     else:
         yield known
     shutil.rmtree(folder, ignore_errors=True)

@@ -13,9 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsense._blocks import map_stream
-from labelsense._checkpoint import State, next_folder, read_checked, write_checked
+from labelsense._checkpoint import State, next_folder, read_checked, read_json, write_checked, write_json
 from labelsense._chunks import Chunks
-from labelsense._files import replacing
 from labelsense._progress import report_progress
 from labelsense._typing import CSR
 from labelsense.data.formats.base import Examples, concatenate
@@ -39,8 +38,7 @@ class ChunkStore(Chunks):
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        end = json.loads((folder / END).read_text())
-        self.lengths = np.array(end["lengths"], np.int64)
+        self.lengths = np.array(read_json(folder / END), np.int64)
         self._checked: set[int] = set()
 
     def results(self, function: Callable[..., Any], items: Sequence[Any] | None = None) -> Iterator[Any]:
@@ -69,7 +67,7 @@ def write_chunks(folder: Path, examples: Iterable[Examples], function: Callable[
     they must be those that it had.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    if (folder / END).exists():
+    if read_json(folder / END) is not None:
         return ChunkStore(folder)
     lengths: list[int] = []
     with contextlib.suppress(FileNotFoundError, FormatError):  # up to the first that is missing or damaged
@@ -79,8 +77,7 @@ def write_chunks(folder: Path, examples: Iterable[Examples], function: Callable[
         chunk = function(batch)
         write_checked(_file(folder, len(lengths)), *_to_arrays(chunk))
         lengths.append(len(chunk))
-    with replacing(folder / END) as temporary:
-        temporary.write_text(json.dumps({"lengths": lengths}))
+    write_json(folder / END, lengths)
     return ChunkStore(folder)
 
 
