@@ -6,11 +6,12 @@ BIN := $(VENV)/bin
 SOURCES := pyproject.toml CMakeLists.txt constraints.txt $(wildcard src/labelsense/_kernels/*.[ch]pp)
 PIP := -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-oldest sanitize reproduce lint bench bench-learners bench-formats clean
+.PHONY: help demo test test-dask test-oldest sanitize reproduce lint bench bench-learners bench-formats clean
 
 help:
 	@echo "make demo   train on data, print a table"
 	@echo "make test   run the tests"
+	@echo "make test-dask  run the tests that start a Dask cluster on this machine (two minutes)"
 	@echo "make test-oldest  run the tests with the oldest versions of all dependencies"
 	@echo "make sanitize  run the tests of the kernels with every memory access checked (needs GCC; ten minutes)"
 	@echo "make reproduce  run the paper's experiments, write reproduction/report.html (half an hour)"
@@ -39,6 +40,9 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest
+
+test-dask: $(VENV)/.installed
+	$(BIN)/python -m pytest -m dask
 
 # Constraints by the environment, so that they hold for what the build needs too; a build folder of its own.
 .venv-oldest/.installed: $(SOURCES) constraints-oldest.txt

@@ -130,7 +130,7 @@ class TestStreamedFeatures:
 
 def count(words, most_words):
     counts = Counter(words)
-    return Statistics(1, 0, Counter(), Counter(dict.fromkeys(counts, 1)), counts, True, most_words)
+    return Statistics(1, 0, 0, Counter(), Counter(dict.fromkeys(counts, 1)), counts, True, most_words)
 
 
 class TestStatistics:

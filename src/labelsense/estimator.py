@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -139,14 +140,26 @@ class CompressedLabelClassifier(LabelPredictor):
         with changing:
             vocabulary, Y = self.vocabulary_.extend(y)
             check_same_length(X, Y)
+            self._learn_more(vocabulary, X, lambda operator: operator.compress(Y), _count(Y), sample_weight)
+        return self
+
+    def _learn_more(
+        self,
+        vocabulary: Vocabulary,
+        X: Any,
+        targets: Callable[[Operator], Any],
+        label_counts: IntArray,
+        sample_weight: Any = None,
+    ) -> None:
+        """Learn from rows, given the labels with those that are new, and what A makes of the labels of the rows."""
+        with changing:
             operator = self.compressor_.operator_.for_labels(vocabulary.n_labels)
-            learner = learn(self._copy_learner(), "partial_fit", X, operator.compress(Y), sample_weight)
+            learner = learn(self._copy_learner(), "partial_fit", X, targets(operator), sample_weight)
             if self.label_counts_ is not None:
                 known = np.pad(self.label_counts_, (0, vocabulary.n_labels - len(self.label_counts_)))
-                self.label_counts_ = known + _count(Y)
+                self.label_counts_ = known + label_counts
             self.compressor_.operator_, self.vocabulary_ = operator, vocabulary
             self.learner_, self._state = learner, None
-        return self
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> CompressedLabelClassifier:
         """Take back what was learned from rows: the exact inverse of ``partial_fit`` on them.

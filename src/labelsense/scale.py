@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone
 
 from labelsense._checkpoint import checkpoints_in, read_json, write_json
@@ -48,6 +49,7 @@ def fit_chunks(
     features: StreamedFeatures,
     *,
     rows: IntArray | None = None,
+    step: str = "fit",
     sparse: bool = True,
     memory: float = math.inf,
 ) -> Chunks:
@@ -63,6 +65,8 @@ def fit_chunks(
         What has tabulated them; it learns.
     rows : array, optional
         The rows to learn from, ascending; by default all.
+    step : str
+        What the learner does: "fit", or "partial_fit" for the first rows of many.
     sparse : bool
         Whether features are CSR.
     memory : float
@@ -99,10 +103,23 @@ def fit_chunks(
         operator: Operator = compressor.operator_
         decoder.support_size(operator)
         targets = design.targets(operator.compress, operator.n_measurements)
-        learner = learn(learner, "fit", design, targets)
+        learner = learn(learner, step, design, targets)
     model.n_features_in_ = features.n_features
     model._set_parts(compressor, learner, decoder, vocabulary, counts)
     return chunks
+
+
+def update_chunks(model: CompressedLabelClassifier, raw: Chunks, *, sparse: bool = True) -> None:
+    """Learn from more rows, in chunks, as ``model.partial_fit`` on all of them at once does."""
+    features = StreamedFeatures.fitted(model.features_, model.n_features_in_)
+    counted = raw.total(Count())
+    new = counted.vocabulary()
+    labels: Any = sp.csr_array((1, new.n_labels)) if new.names is None else [new.names]
+    vocabulary, _ = model.vocabulary_.extend(labels)
+    chunks = raw.map(Finish(features, vocabulary))
+    design = ChunkedDesign(chunks, features.n_features, sparse=sparse)
+    counts = counted.label_counts(vocabulary)
+    model._learn_more(vocabulary, design, lambda A: design.targets(A.compress, A.n_measurements), counts)
 
 
 def train_stream(
@@ -154,7 +171,7 @@ def train_stream(
     room = max(memory - OVERHEAD, memory / 4)
     if test is None and hold_out and raw.n_rows >= 10:
         with _kept(scratch / "held-out") as kept:
-            kept |= {} if kept else _try_on_held_out(model, raw, streamed, random_state, room)
+            kept |= {} if kept else try_on_held_out(model, raw, streamed, random_state, room)
         report |= kept["figures"]
         model.learner.set_params(alpha=kept["alpha"])
     start = time.perf_counter()
@@ -315,7 +332,7 @@ def _check_labels(counted: Statistics) -> Any:
     return vocabulary
 
 
-def _try_on_held_out(
+def try_on_held_out(
     model: CompressedLabelClassifier, raw: Chunks, features: StreamedFeatures, seed: int, memory: float
 ) -> dict[str, Any]:
     """Fit on nine tenths of the rows, evaluate on the others; return the figures and the penalty that was chosen."""

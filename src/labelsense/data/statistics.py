@@ -48,8 +48,8 @@ class Statistics:
     Attributes
     ----------
     rows : int
-    label_entries : int
-        The sum of the numbers of labels of all rows.
+    entries, label_entries : int
+        The sums of the numbers of features, and of labels, of all rows.
     labels, rows_with : Counter or array
         How many rows have each label, and each feature.
     occurrences : Counter or None
@@ -63,6 +63,7 @@ class Statistics:
     """
 
     rows: int
+    entries: int
     label_entries: int
     labels: Counts
     rows_with: Counts
@@ -77,6 +78,7 @@ class Statistics:
 
     def __iadd__(self, other: Statistics) -> Statistics:
         self.rows += other.rows
+        self.entries += other.entries
         self.label_entries += other.label_entries
         self.labels = _added(self.labels, other.labels, "labels")
         self.rows_with = _added(self.rows_with, other.rows_with, "features")
@@ -131,7 +133,8 @@ class Count:
             sums = np.bincount(X.indices, X.data.astype(np.float64), X.shape[1]).astype(np.int64)
             occurrences, rows_with = _named(chunk.features, sums), _named(chunk.features, rows_with)
         most = None if self.max_words is None else SPARE_WORDS * self.max_words
-        return Statistics(X.shape[0], int(Y.nnz), labels, rows_with, occurrences, are_counts(X), most)
+        entries = int(X.nnz) if sp.issparse(X) else X.size
+        return Statistics(X.shape[0], entries, int(Y.nnz), labels, rows_with, occurrences, are_counts(X), most)
 
 
 @dataclass(frozen=True)

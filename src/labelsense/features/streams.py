@@ -51,6 +51,16 @@ class StreamedFeatures:
                 f"Got {features!r}."
             )
 
+    @classmethod
+    def fitted(cls, features: Any, n_features: int) -> StreamedFeatures:
+        """Return those of a model that was fitted: they learn nothing more."""
+        streamed = cls(features)
+        steps = [step for _, step in features.steps] if isinstance(features, Pipeline) else [features]
+        streamed.scaler, streamed.n_features = steps[-1], n_features
+        if len(steps) == 2:
+            streamed.vectoriser = steps[0]
+        return streamed
+
     @property
     def takes_text(self) -> bool:
         """Whether rows are texts."""

@@ -42,14 +42,18 @@ class Source:
         How it begins, without a byte order mark: at least the first line that is no comment, if that is not
         very far.
     compressed : bool
+
+    With ``content``, these are the bytes, which are part of the file of that name.
     """
 
-    def __init__(self, path: Any) -> None:
+    def __init__(self, path: Any, content: bytes | None = None) -> None:
         self.path = None if str(path) == "-" else Path(path)
         self.name = "standard input" if self.path is None else str(self.path)
         self.is_folder = self.path is not None and self.path.is_dir()
         raw: Any = io.BytesIO()
-        if not self.is_folder:
+        if content is not None:
+            raw = io.BytesIO(content)
+        elif not self.is_folder:
             raw = sys.stdin.buffer if self.path is None else self.path.open("rb")
         self._owned = self.path is not None
         self._raw = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
