@@ -14,7 +14,7 @@ ROWS = """
 cli serve
 labelsense
 advisor experiments theory dask
-training scale model_file estimator baselines predictor diagnose
+training scale out_of_core model_file estimator baselines predictor diagnose
 compress regress reconstruct refine
 features data metrics
 labels _label_input _tree _tensors _skops _files _checkpoint

@@ -14,10 +14,11 @@ import pytest
 import scipy.sparse as sp
 from test_cli import LISTS, TEXTS, X, Y, run, run_json
 
-from labelsense import _checkpoint, load_model, scale
+from labelsense import _checkpoint, load_model, out_of_core
 from labelsense.data import Examples, read_examples, store, write_examples
 from labelsense.data.formats import detect_format
-from labelsense.scale import evaluate_stream, needs_memory, scratch_folder, train_file, train_stream
+from labelsense.out_of_core import needs_memory, scratch_folder, train_file, train_stream
+from labelsense.scale import Choices, evaluate_stream
 from labelsense.training import train
 
 PLAIN = {"n_measurements": 30, "random_state": 1}
@@ -26,9 +27,9 @@ PLAIN = {"n_measurements": 30, "random_state": 1}
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     """Files that are larger than memory, in chunks that are smaller."""
-    monkeypatch.setattr(scale, "EXPANSION", 1e6)
+    monkeypatch.setattr(out_of_core, "EXPANSION", 1e6)
     monkeypatch.setattr(store, "CHUNK_ROWS", 70)
-    monkeypatch.setattr(scale, "CHUNK_ROWS", 70)
+    monkeypatch.setattr(out_of_core, "CHUNK_ROWS", 70)
 
 
 def batches(X, Y, size=35):
@@ -61,7 +62,7 @@ class TestEqualsTrainingInMemory:
     def test_model_and_report(self, X, Y, options, tmp_path):
         options = PLAIN | options
         expected, report = train(Examples(X, Y), **options)
-        model, found = train_stream(batches(X, Y), tmp_path, memory=1e9, **options)
+        model, found = train_stream(batches(X, Y), tmp_path, Choices(**options), memory=1e9)
         assert found.pop("out_of_core")
         for name in report.keys() - {"seconds"}:
             expected_value = report[name]
@@ -78,7 +79,7 @@ class TestEqualsTrainingInMemory:
 
     def test_labels_with_names(self, tmp_path):
         parts = [Examples(part.X, part.Y, labels=[f"tag {j}" for j in range(40)]) for part in batches(X, Y)]
-        model = train_stream(parts, tmp_path, memory=1e9, **PLAIN).model
+        model = train_stream(parts, tmp_path, Choices(**PLAIN), memory=1e9).model
         expected = train(Examples(X, Y, labels=parts[0].labels), **PLAIN).model
         assert model.labels_ == expected.labels_
         np.testing.assert_allclose(model.measure(X), expected.measure(X), atol=1e-4)
@@ -87,7 +88,7 @@ class TestEqualsTrainingInMemory:
         rng = np.random.default_rng(0)
         X = sp.random_array((400, 3000), density=0.01, rng=rng, dtype=np.float32).tocsr()
         expected = train(Examples(X, Y), **PLAIN, alpha=1.0, hold_out=False).model
-        model = train_stream(batches(X, Y), tmp_path, memory=1e8, **PLAIN, alpha=1.0, hold_out=False).model
+        model = train_stream(batches(X, Y), tmp_path, Choices(**PLAIN, alpha=1.0, hold_out=False), memory=1e8).model
         assert model.learner_.solver_ == "cg"  # X'X takes more than there is
         np.testing.assert_allclose(model.measure(X), expected.measure(X), atol=0.02)  # to tol
 
@@ -122,18 +123,18 @@ class TestRefusals:
     )
     def test_what_needs_all_rows(self, options, message, tmp_path):
         with pytest.raises(ValueError, match=message):
-            train_stream(batches(TEXTS, LISTS), tmp_path, memory=1e9, **PLAIN, **options)
+            train_stream(batches(TEXTS, LISTS), tmp_path, Choices(**PLAIN, **options), memory=1e9)
 
     @pytest.mark.parametrize(
         ("labels", "message"), [([], "y has no labels: every row is empty"), (["a"], "y has only one label")]
     )
     def test_labels_that_teach_nothing(self, labels, message, tmp_path):
         with pytest.raises(ValueError, match=message):
-            train_stream([Examples(TEXTS, [labels] * 400)], tmp_path, memory=1e9, **PLAIN)
+            train_stream([Examples(TEXTS, [labels] * 400)], tmp_path, Choices(**PLAIN), memory=1e9)
 
     def test_images(self, tmp_path):
         with pytest.raises(ValueError, match="features must not be images"):
-            train_stream([Examples(["a.png"], [["a"]], images=True)], tmp_path, memory=1e9)
+            train_stream([Examples(["a.png"], [["a"]], images=True)], tmp_path, Choices(), memory=1e9)
 
     def test_parts_of_several_formats(self, tmp_path):
         for name in ("a.jsonl", "b.tsv"):
@@ -180,13 +181,13 @@ class TestKilled:
     def test_goes_on_and_ends_in_the_same_bytes(self, solver_memory, tmp_path, monkeypatch):
         monkeypatch.setattr(_checkpoint, "EVERY", 0)
         monkeypatch.setattr(_checkpoint, "SHARE", 0)
-        monkeypatch.setattr(scale, "OVERHEAD", 0)
+        monkeypatch.setattr(out_of_core, "OVERHEAD", 0)
         rng = np.random.default_rng(0)
         rows = sp.random_array((400, 200), density=0.05, rng=rng, dtype=np.float32).tocsr()
         monkeypatch.setattr("labelsense.regress.iterative.HELD_OUT_TOL", 0.3)  # fewer steps
 
         def learn(name):
-            model, report = train_stream(batches(rows, Y), tmp_path / name, memory=solver_memory, **PLAIN)
+            model, report = train_stream(batches(rows, Y), tmp_path / name, Choices(**PLAIN), memory=solver_memory)
             return model.learner_.coef_.tobytes(), report | {"seconds": 0}
 
         with monkeypatch.context() as patch:
@@ -206,7 +207,7 @@ class TestKilled:
         run(*words, tmp_path / "expected")
         script = (
             "import sys, time; from labelsense import cli, _checkpoint; from labelsense.data import store\n"
-            "store.CHUNK_ROWS = 70; from labelsense import scale; scale.CHUNK_ROWS = 70; scale.EXPANSION = 1e6\n"
+            "store.CHUNK_ROWS = 70; from labelsense import out_of_core as o; o.CHUNK_ROWS = 70; o.EXPANSION = 1e6\n"
             "write = store.write_checked\n"
             "def slowly(*args):\n    write(*args); print('written', flush=True); time.sleep(0.2)\n"
             "store.write_checked = slowly; sys.argv[0] = 'labelsense'; cli.main()"
@@ -245,7 +246,7 @@ class TestScratch:
 
     def test_of_another_version_is_not_used(self, tmp_path, monkeypatch):
         self.settings(tmp_path / "s")
-        monkeypatch.setattr(scale, "__version__", "0.0.9")
+        monkeypatch.setattr(out_of_core, "__version__", "0.0.9")
         assert self.settings(tmp_path / "s") == (100, False)
 
     def test_a_second_process_is_refused(self, tmp_path):
@@ -262,7 +263,7 @@ class TestScratch:
             assert (tmp_path / ".m.scratch" / "rows").exists()
             raise error
 
-        monkeypatch.setattr(scale, "fit_chunks", fail)
+        monkeypatch.setattr("labelsense.scale.fit_chunks", fail)
         with pytest.raises(error):
             train_file(tmp_path / "d.jsonl", tmp_path / "m", PLAIN, memory=1e9)
         assert [path.name for path in tmp_path.iterdir()] == ["d.jsonl"]

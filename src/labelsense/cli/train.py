@@ -23,8 +23,8 @@ from labelsense.cli.console import (
 )
 from labelsense.compress import COMPRESSORS
 from labelsense.data import stream_examples
+from labelsense.out_of_core import train_file
 from labelsense.reconstruct import DECODERS
-from labelsense.scale import train_file
 from labelsense.training import update as learn_more
 
 ABOUT = {
