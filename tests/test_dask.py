@@ -1,5 +1,6 @@
 """Rows on the workers of a Dask cluster: the model of one process, whatever happens to the workers."""
 
+import json
 import os
 import signal
 import threading
@@ -7,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from test_cli import LISTS, TEXTS, X, Y
+from test_cli import LISTS, TEXTS, X, Y, run
 
 from labelsense import CompressedLabelClassifier, RidgeLearner, load_model
 from labelsense._chunks import ListChunks
@@ -137,6 +138,36 @@ class TestEqualsOneProcess:
 
 def first_row(block):
     return block[0]
+
+
+class TestCommands:
+    def test_train_and_predict(self, client, tmp_path):
+        write_examples(tmp_path / "d.jsonl", Examples(TEXTS, LISTS, ids=[f"id {i}" for i in range(400)]))
+        address = client.scheduler.address
+        words = ["train", tmp_path / "d.jsonl", "--alpha", "0.5", "--json"]
+        reports = [
+            json.loads(run(*words, "-o", tmp_path / f"m{i}", *options))
+            for i, options in enumerate(([], ["--scheduler", address]))
+        ]
+        for name in ("rows", "labels", "n_features", "measurements", "P@1", "P@5"):
+            assert reports[0][name] == pytest.approx(reports[1][name])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("labelsense.data.splits.SPLIT_BYTES", 5000)
+            patch.setattr(labelsense_dask.split_files, "__defaults__", (None, None, 5000))
+            lines = [
+                run("predict", tmp_path / "m0", tmp_path / "d.jsonl", "-o", tmp_path / f"p{i}", *options)
+                or (tmp_path / f"p{i}").read_text()
+                for i, options in enumerate(([], ["--scheduler", address]))
+            ]
+        assert lines[0] == lines[1]
+
+    def test_own_workers_and_refusals(self, tmp_path):
+        write_examples(tmp_path / "d.jsonl", Examples(TEXTS, LISTS))
+        words = ["train", tmp_path / "d.jsonl", "-o", tmp_path / "m", "--alpha", "0.5", "--no-hold-out"]
+        assert "in chunks" in run(*words, "--workers", 1)
+        assert load_model(tmp_path / "m").predict_topk(TEXTS).labels.shape == (400, 5)
+        error = run(*words, "--workers", 1, "--scheduler", "tcp://x:1", code=1)
+        assert "--scheduler and --workers exclude each other" in error
 
 
 class TestRefusals:

@@ -299,6 +299,12 @@ class TestCommand:
         error = run("train", docs, "-o", tmp_path / "m", f"--memory={memory}", code=1)
         assert f"--memory must be a number of bytes, such as 500M or 2G. Got {memory}." in error
 
+    def test_dask_is_optional(self, docs, tmp_path, monkeypatch):
+        monkeypatch.setitem(sys.modules, "dask", None)
+        monkeypatch.delitem(sys.modules, "labelsense.dask", raising=False)
+        error = run("train", docs, "-o", tmp_path / "m", "--workers", 2, code=1)
+        assert 'labelsense.dask needs dask and distributed: pip install "labelsense[dask]".' in error
+
     def test_what_a_file_needs(self, tmp_path):
         (tmp_path / "a.jsonl").write_bytes(b"x" * 100)
         with gzip.open(tmp_path / "b.jsonl.gz", "wb") as file:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -24,7 +25,7 @@ from labelsense._progress import log, verbosity
 from labelsense._typing import IntArray, RandomState
 from labelsense._validation import check_binary, check_places, check_representable, check_same_length, is_matrix
 from labelsense.compress import Compressor
-from labelsense.data import Examples
+from labelsense.data import Examples, stream_examples
 from labelsense.data.splits import Split, split_files
 from labelsense.data.statistics import Count, Tabulate
 from labelsense.errors import InputError
@@ -34,16 +35,18 @@ from labelsense.features.streams import StreamedFeatures
 from labelsense.labels import TopK
 from labelsense.reconstruct import Decoder
 from labelsense.regress import Learner
-from labelsense.scale import fit_chunks, update_chunks
+from labelsense.scale import Choices, fit_chunks, train_chunks, update_chunks
+from labelsense.training import Training
 
 try:
     import dask
+    import dask.array as da
     from dask.delayed import Delayed, delayed
-    from distributed import Client, get_client
+    from distributed import Client, LocalCluster, get_client
 except ImportError:
     raise ImportError('labelsense.dask needs dask and distributed: pip install "labelsense[dask]".') from None
 
-__all__ = ["DaskChunks", "DaskCompressedLabelClassifier", "Rows", "read"]
+__all__ = ["DaskChunks", "DaskCompressedLabelClassifier", "Rows", "connect", "read", "train_files"]
 
 ROW_SHARE = 0.6  # of a worker's memory that rows may take; Dask begins to move them to disk at this share
 SOLVER_SHARE = 0.25  # of a worker's memory, and of what is free at the client, for what a step sends and adds up
@@ -77,6 +80,59 @@ def read(paths: Any, format: str | None = None, text_fields: Sequence[str] | Non
     >>> DaskCompressedLabelClassifier(features="words").fit(rows)  # doctest: +SKIP
     """
     return Rows([delayed(_load, pure=False)(split) for split in split_files(paths, format, text_fields)])
+
+
+@contextmanager
+def connect(scheduler: str | None = None, workers: int | None = None) -> Iterator[Client]:
+    """Give a client of a scheduler, or of so many processes on this machine, which end with the block."""
+    if scheduler is not None:
+        with Client(scheduler) as client:
+            yield client
+        return
+    local = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0")  # any port that is free
+    with local as cluster, Client(cluster) as client:
+        yield client
+
+
+def train_files(
+    paths: Any,
+    choices: Choices,
+    client: Client,
+    *,
+    test: Any = None,
+    format: str | None = None,
+    text_fields: Sequence[str] | None = None,
+) -> Training:
+    """Learn from files as :func:`~labelsense.training.train` does, with the workers of a cluster.
+
+    Parameters
+    ----------
+    paths, format, text_fields
+        As for :func:`read`.
+    choices : Choices
+    client : Client
+    test : Path, optional
+        Rows to evaluate on.
+    """
+    splits = split_files(paths, format, text_fields)
+    word = choices.word(next(stream_examples(splits[0].path, splits[0].format, 1, text_fields)).kind)
+    _, streamed = choices.make(word)
+    raw, _ = tabulate([delayed(_load, pure=False)(split) for split in splits], streamed, client)
+    others = None if test is None else stream_examples(test, format, text_fields=text_fields)
+    return train_chunks(choices, raw, word, memory=check_memory(raw), test=others)
+
+
+def in_order(function: Callable[[Examples], Any], rows: Rows, client: Client) -> Iterator[Any]:
+    """Yield a function of each piece, in order; few are waited for at a time, so that results do not pile up."""
+    ahead = 2 * max(1, len(client.nthreads()))
+    call = client.persist(delayed(_Call(function), pure=False, traverse=False))
+    waiting: deque[Any] = deque()
+    for piece in rows.pieces:
+        waiting.append(client.compute(delayed(_apply, pure=False)(call, piece)))
+        if len(waiting) > ahead:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
 
 
 class DaskChunks(Chunks):
@@ -177,7 +233,8 @@ class DaskCompressedLabelClassifier(CompressedLabelClassifier):
         if "learner_" not in vars(self):
             return self._fit_pieces("partial_fit", X, y, sample_weight)
         _refuse_weights(sample_weight)
-        raw, sparse = self._tabulate(X, y, StreamedFeatures.fitted(self.features_, self.n_features_in_))
+        features = StreamedFeatures.fitted(self.features_, self.n_features_in_)
+        raw, sparse = tabulate(examples_of(X, y), features, self._client())
         update_chunks(self, raw, sparse=sparse)
         return self
 
@@ -185,8 +242,6 @@ class DaskCompressedLabelClassifier(CompressedLabelClassifier):
         """Return the k best labels of each row; for rows in pieces, as dask arrays."""
         if not _in_pieces(X):
             return super().predict_topk(X, k, allow=allow, block=block)
-        import dask.array as da
-
         tops = self._each("predict_topk", X, k, allow=allow, block=block)
         width = min(k, self.vocabulary_.n_labels)
         kind = np.int64 if self.vocabulary_.names is None else object
@@ -219,23 +274,10 @@ class DaskCompressedLabelClassifier(CompressedLabelClassifier):
         _refuse_weights(sample_weight)
         features = StreamedFeatures(None if self.features is None else make_features(self.features))
         with verbosity(self.verbose):
-            raw, sparse = self._tabulate(X, y, features)
-            memory = check_memory(raw, self._client())
+            raw, sparse = tabulate(examples_of(X, y), features, self._client())
+            memory = check_memory(raw)
         fit_chunks(self, raw, features, step=step, sparse=sparse or features.scaler is not None, memory=memory)
         return self
-
-    def _tabulate(self, X: Any, y: Any, features: StreamedFeatures) -> tuple[DaskChunks, bool]:
-        """Return rows as chunks of counts with the workers, and whether they are sparse."""
-        client = self._client()
-        pieces = examples_of(X, y)
-        tabulate = Tabulate(features)
-        parts = [delayed(_apply, pure=False)(_Call(tabulate), piece) for piece in pieces]
-        parts = list(client.persist(parts))
-        facts = client.gather(client.compute([delayed(_facts, pure=False)(part) for part in parts]))
-        sparse = {is_sparse for _, is_sparse in facts}
-        if len(sparse) > 1:
-            raise InputError("X must be dense in all blocks, or sparse in all. Got both.")
-        return DaskChunks(parts, np.array([n for n, _ in facts], np.int64), client), sparse.pop()
 
     def _client(self) -> Client:
         return self.client if self.client is not None else get_client()
@@ -247,8 +289,6 @@ class DaskCompressedLabelClassifier(CompressedLabelClassifier):
         return [task(model, method, piece, arguments, options) for piece in examples_of(X, None)]
 
     def _sparse_blocks(self, method: str, X: Any) -> Any:
-        import dask.array as da
-
         meta = sp.csr_array((0, self.vocabulary_.n_labels), dtype=np.float32)
         shape = (math.nan, self.vocabulary_.n_labels)
         return da.concatenate([da.from_delayed(each, shape, meta=meta) for each in self._each(method, X)])
@@ -269,9 +309,19 @@ def examples_of(X: Any, y: Any) -> list[Delayed]:
     return [delayed(_examples, pure=False)(*pair) for pair in zip(blocks, labels, strict=True)]
 
 
-def check_memory(raw: DaskChunks, client: Client) -> float:
+def tabulate(pieces: list[Delayed], features: StreamedFeatures, client: Client) -> tuple[DaskChunks, bool]:
+    """Return rows as chunks of counts with the workers, and whether they are sparse."""
+    parts = list(client.persist([delayed(_apply, pure=False)(_Call(Tabulate(features)), piece) for piece in pieces]))
+    facts = client.gather(client.compute([delayed(_facts, pure=False)(part) for part in parts]))
+    sparse = {is_sparse for _, is_sparse in facts}
+    if len(sparse) > 1:
+        raise InputError("X must be dense in all blocks, or sparse in all. Got both.")
+    return DaskChunks(parts, np.array([n for n, _ in facts], np.int64), client), sparse.pop()
+
+
+def check_memory(raw: DaskChunks) -> float:
     """Return how many bytes a solver may take, or refuse rows that the workers have no room for."""
-    limits = [limit or math.inf for limit in client.run_on_scheduler(_memory_limits)]
+    limits = [limit or math.inf for limit in raw.client.run_on_scheduler(_memory_limits)]
     if not limits:
         raise InputError("client must have workers. Got a scheduler without any. Start some first.")
     counted = raw.total(Count())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import logging
@@ -46,6 +47,10 @@ TextFields = Annotated[
         "remember them: name the same ones each time."
     ),
 ]
+Scheduler = Annotated[
+    str | None, typer.Option(help="Address of a Dask scheduler, such as tcp://host:8786: its workers do the work.")
+]
+Workers = Annotated[int | None, typer.Option(min=1, help="Work with so many processes on this machine, by Dask.")]
 Data = Annotated[Path, typer.Argument(help="A data file, a folder of texts or images, or - for standard input.")]
 Model = Annotated[Path, typer.Argument(help="A model file written by train.")]
 
@@ -69,6 +74,21 @@ def number_of_bytes(text: str) -> float:
     if match is None or float(match[1]) == 0:
         raise ValueError(f"--memory must be a number of bytes, such as 500M or 2G. Got {text}.")
     return float(match[1]) * 1000 ** " kmgt".index(match[2] or " ")
+
+
+def require_dask() -> Any:
+    """Return the module labelsense.dask, or say what is missing."""
+    return importlib.import_module("labelsense.dask")
+
+
+@contextmanager
+def connected(scheduler: str | None, workers: int | None) -> Iterator[Any]:
+    """Give a client of a Dask cluster, and print where its dashboard is."""
+    if scheduler is not None and workers is not None:
+        raise ValueError("--scheduler and --workers exclude each other. Pass one of them.")
+    with require_dask().connect(scheduler, workers) as client:
+        print_note(f"dashboard: {client.dashboard_link}")
+        yield client
 
 
 class _Bar(logging.Handler):

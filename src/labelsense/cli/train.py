@@ -12,19 +12,24 @@ from labelsense.cli.console import (
     Format,
     Json,
     Model,
+    Scheduler,
     TextFields,
+    Workers,
     check_output,
+    connected,
     names_of,
     number_of_bytes,
     percent,
     print_json,
     print_pairs,
+    require_dask,
     working,
 )
 from labelsense.compress import COMPRESSORS
 from labelsense.data import stream_examples
 from labelsense.out_of_core import train_file
 from labelsense.reconstruct import DECODERS
+from labelsense.scale import Choices
 from labelsense.training import update as learn_more
 
 ABOUT = {
@@ -68,6 +73,8 @@ def train(
             "is trained on in chunks; if that is stopped, the same command goes on with it."
         ),
     ] = None,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     json: Json = False,
 ) -> None:
@@ -89,11 +96,19 @@ def train(
         "updatable": updatable,
         "random_state": seed,
     }
-    limit = None if memory is None else number_of_bytes(memory)
-    with working(f"reading {data}"):
-        report = train_file(
-            data, output, choices, memory=limit, test=test, format=format, text_fields=names_of(text_fields)
-        ).report
+    fields = names_of(text_fields)
+    if scheduler is None and workers is None:
+        limit = None if memory is None else number_of_bytes(memory)
+        with working(f"reading {data}"):
+            report = train_file(
+                data, output, choices, memory=limit, test=test, format=format, text_fields=fields
+            ).report
+    else:
+        dask = require_dask()
+        with connected(scheduler, workers) as client, working(f"reading {data}"):
+            training = dask.train_files(data, Choices(**choices), client, test=test, format=format, text_fields=fields)
+            training.model.save(output)
+            report = training.report
     report |= {"model": str(output), "bytes": output.stat().st_size}
     if json:
         return print_json(report)
