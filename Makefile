@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SOURCES := pyproject.toml CMakeLists.txt constraints.txt $(wildcard src/labelsense/_kernels/*.[ch]pp)
 PIP := -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-dask test-oldest sanitize reproduce lint bench bench-learners bench-formats clean
+.PHONY: help demo test test-dask test-oldest sanitize reproduce lint bench bench-learners bench-formats bench-scale clean
 
 help:
 	@echo "make demo   train on data, print a table"
@@ -19,6 +19,7 @@ help:
 	@echo "make bench  measure against the alternatives (minutes)"
 	@echo "make bench-learners  measure training against PECOS, omikuji and napkinXC (needs data sets; ten minutes)"
 	@echo "make bench-formats  measure reading and writing of files (a gigabyte; minutes)"
+	@echo "make bench-scale  train past memory and on several processes (a file of 5 GB; hours)"
 	@echo "make clean  remove everything that was built"
 
 # Which modules there are: an editable installation knows them by name.
@@ -104,6 +105,10 @@ bench-learners: .venv-bench/.installed .venv-peers/.installed
 
 bench-formats: .venv-bench/.installed
 	.venv-bench/bin/python benchmarks/formats.py
+
+bench-scale: $(VENV)/.installed
+	$(BIN)/python benchmarks/scale.py
+	$(BIN)/python benchmarks/schedule.py
 
 clean:
 	rm -rf .venv .venv-oldest .venv-sanitize .venv-bench .venv-peers build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -25,7 +25,7 @@ from labelsense.training import Training, train
 
 SHARE = 0.5  # of the free memory that training may take, if nobody says
 EXPANSION, COMPRESSION = 8, 4  # bytes in memory for a byte of text, and bytes of text for a compressed one
-OVERHEAD = 400e6  # bytes: the program, chunks on their way, words that are counted
+OVERHEAD = 600e6  # bytes: the program, chunks on their way, words that are counted
 
 
 def train_file(
@@ -51,8 +51,8 @@ def train_file(
     choices : dict
         Other arguments of :func:`~labelsense.training.train`.
     memory : float, optional
-        How many bytes to take, about; by default half of what is free. A file is trained on in memory if 8 times its
-        size is less, 32 times if it is compressed.
+        How many bytes to take, about; by default half of what is free. A file is trained on in memory if 600 MB and 8
+        times its size is less, 32 times if it is compressed.
     test, format, text_fields
         Rows to evaluate on, and as for :func:`~labelsense.data.read_examples`.
     """
@@ -148,9 +148,9 @@ def _go_on(folder: Path, settings: dict[str, Any], wishes: dict[str, Any], defau
 
 def needs_memory(path: Path) -> float:
     """Return about how many bytes it takes to train on a file, or on the files of a folder, in memory."""
-    if str(path) == "-":
+    if str(path) == "-":  # nothing tells
         return 0.0
-    return EXPANSION * sum(
+    return OVERHEAD + EXPANSION * sum(
         file.stat().st_size * (COMPRESSION if strip_compression(file.name) != file.name else 1)
         for file in (path.rglob("*") if path.is_dir() else [path])
         if file.is_file()
