@@ -81,7 +81,9 @@ def fit_chunks(
     sparse: bool = True,
     memory: float = math.inf,
 ) -> Chunks:
-    """Fit a model on rows in chunks: the same as ``model.fit`` on all of them at once, to rounding.
+    """Fit a model on rows in chunks: the same as ``model.fit`` on all of them at once.
+
+    To rounding, that is, or to the tolerance of conjugate gradients if ridge is solved by these.
 
     Parameters
     ----------

@@ -213,7 +213,7 @@ class ChunkedDesign(Design):
         return total[:-1], total[-1]
 
     def gram(self, kind: Precision = np.float32) -> Any:
-        return self._total(Product("gram", (kind,)))
+        return self._total(Product("gram", (np.float64,))).astype(kind, copy=False)  # as if it were one sum
 
     def quadratic_forms(self, S: FloatArray) -> DoubleArray:
         return self._stacked(Product("quadratic_forms", (S,)))
