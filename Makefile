@@ -5,21 +5,30 @@ BIN := $(VENV)/bin
 # What the installation is made from: it is editable, so Python files are not part of it.
 SOURCES := pyproject.toml CMakeLists.txt constraints.txt $(wildcard src/labelsense/_kernels/*.[ch]pp)
 PIP := -m pip --disable-pip-version-check --quiet
+# Tests run in several processes, so the linear algebra in each runs on one thread: threads of many processes that wait for
+# each other are slower than none. Tests of one xdist_group share a fixture that is dear, and run in one process.
+PYTEST := -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadgroup
+test test-oldest sanitize: export OPENBLAS_NUM_THREADS := 1
+test test-oldest sanitize: export OMP_NUM_THREADS := 1
 
-.PHONY: help demo test test-dask test-oldest sanitize reproduce lint bench bench-learners bench-formats bench-scale clean
+.PHONY: help demo serve test test-dask test-oldest test-annif fuzz-service bench-service sanitize reproduce lint bench bench-learners bench-formats bench-scale clean
 
 help:
 	@echo "make demo   train on data, print a table"
+	@echo "make serve  train on data, serve the models with a page to try them"
 	@echo "make test   run the tests"
 	@echo "make test-dask  run the tests that start a Dask cluster on this machine (two minutes)"
 	@echo "make test-oldest  run the tests with the oldest versions of all dependencies"
+	@echo "make test-annif  use the service from Annif and annif-client (installs them; minutes)"
+	@echo "make fuzz-service  send what schemathesis makes of the service's description (installs it; minutes)"
 	@echo "make sanitize  run the tests of the kernels with every memory access checked (needs GCC; ten minutes)"
 	@echo "make reproduce  run the paper's experiments, write reproduction/report.html (half an hour)"
 	@echo "make lint   check style and types"
-	@echo "make bench  measure against the alternatives (minutes)"
+	@echo "make bench  measure against the alternatives (minutes); AGAINST=commit measures against that commit instead"
 	@echo "make bench-learners  measure training against PECOS, omikuji and napkinXC (needs data sets; ten minutes)"
 	@echo "make bench-formats  measure reading and writing of files (a gigabyte; minutes)"
 	@echo "make bench-scale  train past memory and on several processes (a file of 5 GB; hours)"
+	@echo "make bench-service  measure the service under load, and Annif with omikuji on the same data (needs wrk; minutes)"
 	@echo "make clean  remove everything that was built"
 
 # Which modules there are: an editable installation knows them by name.
@@ -39,8 +48,11 @@ $(VENV)/.installed: $(SOURCES) $(VENV)/.modules
 demo: $(VENV)/.installed
 	@$(BIN)/labelsense demo
 
+serve: $(VENV)/.installed
+	@$(BIN)/labelsense demo --serve
+
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest
+	$(BIN)/python $(PYTEST)
 
 test-dask: $(VENV)/.installed
 	$(BIN)/python -m pytest -m dask
@@ -54,7 +66,26 @@ test-dask: $(VENV)/.installed
 	@touch $@
 
 test-oldest: .venv-oldest/.installed
-	.venv-oldest/bin/python -m pytest
+	.venv-oldest/bin/python $(PYTEST)
+
+# Annif and schemathesis bring many packages along: they live in environments of their own.
+.venv-annif/.installed:
+	@test -x .venv-annif/bin/python || $(PYTHON) -m venv .venv-annif
+	@echo "installing Annif ..."
+	@.venv-annif/bin/python $(PIP) install "annif[omikuji]==1.4.3" "annif-client==0.5.0"
+	@touch $@
+
+test-annif: $(VENV)/.installed .venv-annif/.installed
+	$(BIN)/python scripts/check_annif.py .venv-annif
+
+.venv-fuzz/.installed:
+	@test -x .venv-fuzz/bin/python || $(PYTHON) -m venv .venv-fuzz
+	@echo "installing schemathesis ..."
+	@.venv-fuzz/bin/python $(PIP) install "schemathesis==4.32.5"
+	@touch $@
+
+fuzz-service: $(VENV)/.installed .venv-fuzz/.installed
+	$(BIN)/python scripts/fuzz_service.py .venv-fuzz
 
 # The kernels with AddressSanitizer and UBSan, in a build folder and an environment of their own. Python itself is not built
 # with them, so their libraries are loaded first; its own allocator would hide the ends of arrays, and it leaks at exit.
@@ -71,7 +102,7 @@ SANITIZED := tests/test_kernels.py tests/test_reconstruct.py tests/test_outcomes
 sanitize: .venv-sanitize/.installed
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so) $$(g++ -print-file-name=libstdc++.so)" \
 	    PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
-	    .venv-sanitize/bin/python -m pytest --capture=sys $(SANITIZED)
+	    .venv-sanitize/bin/python $(PYTEST) --capture=sys $(SANITIZED)
 
 reproduce: $(VENV)/.installed
 	$(BIN)/labelsense reproduce
@@ -89,9 +120,24 @@ lint: $(VENV)/.installed
 	@.venv-bench/bin/python $(PIP) install spams-bin || echo "spams-bin could not be installed: its columns will be empty"
 	@touch $@
 
+ifdef AGAINST
+# Another commit, from a copy of its files and in an environment of its own, beside this one.
+OLD = .venv-against/$(shell git rev-parse --short "$(AGAINST)^{commit}")
+.PHONY: against
+against:
+	@test -x $(OLD)/bin/python || $(PYTHON) -m venv $(OLD)
+	@mkdir -p $(OLD)/files && git archive "$(AGAINST)" | tar -x -C $(OLD)/files
+	@echo "building labelsense as of $(AGAINST) ..."
+	@test -e $(OLD)/.installed || $(OLD)/bin/python $(PIP) install --constraint constraints.txt $(OLD)/files
+	@touch $(OLD)/.installed
+
+bench: .venv-bench/.installed against
+	.venv-bench/bin/python benchmarks/compare.py $(OLD)/bin/python --name "$(AGAINST)"
+else
 bench: .venv-bench/.installed
 	.venv-bench/bin/python benchmarks/decoding.py
 	.venv-bench/bin/python benchmarks/million_labels.py
+endif
 
 # The peers pin other versions of NumPy: they live in an environment of their own.
 .venv-peers/.installed:
@@ -110,5 +156,8 @@ bench-scale: $(VENV)/.installed
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/schedule.py
 
+bench-service: $(VENV)/.installed .venv-annif/.installed
+	$(BIN)/python benchmarks/service.py .venv-annif
+
 clean:
-	rm -rf .venv .venv-oldest .venv-sanitize .venv-bench .venv-peers build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

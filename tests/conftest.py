@@ -24,6 +24,7 @@ from labelsense import (
     LassoDecoder,
     MultistageLassoDecoder,
     OMPDecoder,
+    PLSTCompressor,
     RidgeLearner,
     SklearnLearner,
     WhitenedCompressor,
@@ -85,7 +86,9 @@ def make_operator(compressor, n_labels, n_measurements, seed=0):
     if compressor is DeVoreCompressor:
         primes = [2, 3, 5, 7, 11, 13, 17, 19, 23]
         n_measurements = max(p * p for p in primes if p * p <= max(4, n_measurements))
-    labels = zipf_labels(n_labels) if compressor is WhitenedCompressor else n_labels
+    labels = zipf_labels(n_labels) if compressor in (WhitenedCompressor, PLSTCompressor) else n_labels
+    if compressor is PLSTCompressor:
+        labels = sp.vstack([labels, sp.eye_array(n_labels)])  # each label varies
     return compressor(n_measurements=n_measurements, random_state=seed).fit(labels).operator_
 
 

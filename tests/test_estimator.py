@@ -6,6 +6,7 @@ import threading
 import numpy as np
 import pandas as pd
 import pytest
+import reference
 import scipy.sparse as sp
 from conftest import dense, real_data
 from sklearn.exceptions import NotFittedError
@@ -16,7 +17,6 @@ from sklearn.pipeline import make_pipeline
 
 from labelsense import (
     BernoulliCompressor,
-    CompressedLabelClassifier,
     CorrelationDecoder,
     GaussianCompressor,
     HadamardCompressor,
@@ -46,7 +46,7 @@ def names(Y):
 @pytest.mark.parametrize("decoder", ["omp", "foba", "cosamp", "lasso", "correlation"])
 def test_every_combination_learns(documents, compressor, decoder):
     X, Y, X_test, Y_test = documents
-    clf = CompressedLabelClassifier(compressor, decoder=decoder, random_state=0).fit(X, Y)
+    clf = reference.paper(compressor, decoder=decoder, random_state=0).fit(X, Y)
     frequent = np.tile(np.argsort(-np.asarray(Y.sum(axis=0)).ravel())[:3], (len(Y_test.indptr) - 1, 1))
     always = sp.csr_array((np.tile([3.0, 2, 1], len(frequent)), frequent.ravel(), 3 * np.arange(len(frequent) + 1)))
     always.resize(Y_test.shape)
@@ -56,7 +56,7 @@ def test_every_combination_learns(documents, compressor, decoder):
 class TestOutputs:
     def test_shapes_and_types(self, documents):
         X, Y, X_test, _ = documents
-        clf = CompressedLabelClassifier(HadamardCompressor(64), decoder=OMPDecoder(6), random_state=0).fit(X, Y)
+        clf = reference.paper(HadamardCompressor(64), decoder=OMPDecoder(6), random_state=0).fit(X, Y)
         assert clf.measure(X_test).shape == (200, 64)
         assert clf.measure(X_test).dtype == np.float32
         scores = clf.predict_scores(X_test)
@@ -67,7 +67,7 @@ class TestOutputs:
 
     def test_topk_is_the_best_of_the_scores(self, documents):
         X, Y, X_test, _ = documents
-        clf = CompressedLabelClassifier(decoder=OMPDecoder(6), random_state=0).fit(X, Y)
+        clf = reference.paper(decoder=OMPDecoder(6), random_state=0).fit(X, Y)
         scores = clf.predict_scores(X_test).toarray()
         labels, values = clf.predict_topk(X_test, k=4)
         for row, found, value in zip(scores, labels, values, strict=True):
@@ -77,24 +77,24 @@ class TestOutputs:
 
     def test_missing_places_are_marked(self, documents):
         X, Y, X_test, _ = documents
-        clf = CompressedLabelClassifier(HadamardCompressor(3), decoder=OMPDecoder(2), random_state=0).fit(X, Y)
+        clf = reference.paper(HadamardCompressor(3), decoder=OMPDecoder(2), random_state=0).fit(X, Y)
         labels, scores = clf.predict_topk(X_test, k=5)
         assert (labels[:, 2:] == -1).all()
         assert (scores[:, 2:] == 0).all()
-        named = CompressedLabelClassifier(HadamardCompressor(3), decoder=OMPDecoder(2), random_state=0).fit(X, names(Y))
+        named = reference.paper(HadamardCompressor(3), decoder=OMPDecoder(2), random_state=0).fit(X, names(Y))
         assert named.predict_topk(X_test, k=5).labels[0, 4] is None
 
     def test_predict_is_the_scores_above_one_half(self, documents):
         X, Y, X_test, _ = documents
-        clf = CompressedLabelClassifier(random_state=0).fit(X, Y)
+        clf = reference.paper(random_state=0).fit(X, Y)
         expected = clf.predict_scores(X_test).toarray() >= 0.5
         np.testing.assert_array_equal(clf.predict(X_test).toarray(), expected)
         assert expected.any()
 
     def test_labels_come_back_as_they_went_in(self, documents):
         X, Y, X_test, _ = documents
-        plain = CompressedLabelClassifier(random_state=0).fit(X, Y)
-        named = CompressedLabelClassifier(random_state=0).fit(X, names(Y))
+        plain = reference.paper(random_state=0).fit(X, Y)
+        named = reference.paper(random_state=0).fit(X, names(Y))
         seen = np.unique(Y.indices)  # labels without rows have no name
         if len(seen) == 100:
             np.testing.assert_allclose(named.predict_scores(X_test).toarray(), plain.predict_scores(X_test).toarray())
@@ -107,16 +107,16 @@ class TestOutputs:
 class TestForms:
     def test_arrays_sparse_matrices_and_data_frames_alike(self, documents):
         X, Y, X_test, _ = documents
-        expected = CompressedLabelClassifier(random_state=0).fit(X, Y).predict_scores(X_test).toarray()
+        expected = reference.paper(random_state=0).fit(X, Y).predict_scores(X_test).toarray()
         for form in (lambda M: M.toarray(), sp.csc_array, sp.csr_matrix, lambda M: pd.DataFrame(M.toarray())):
-            clf = CompressedLabelClassifier(random_state=0).fit(form(X), form(Y))
+            clf = reference.paper(random_state=0).fit(form(X), form(Y))
             np.testing.assert_allclose(clf.predict_scores(form(X_test)).toarray(), expected, atol=1e-4)
 
     def test_any_scikit_learn_regressor(self, documents):
         X, Y, X_test, _ = documents
         X, X_test = X.toarray(), X_test.toarray()
-        ours = CompressedLabelClassifier(learner=RidgeLearner(0), random_state=0).fit(X, Y)
-        theirs = CompressedLabelClassifier(learner=LinearRegression(), random_state=0).fit(X, Y)
+        ours = reference.paper(learner=RidgeLearner(0), random_state=0).fit(X, Y)
+        theirs = reference.paper(learner=LinearRegression(), random_state=0).fit(X, Y)
         np.testing.assert_allclose(theirs.measure(X_test), ours.measure(X_test), atol=1e-3)
 
     def test_rows_without_labels_and_labels_without_rows(self, documents):
@@ -124,24 +124,21 @@ class TestForms:
         Y = sp.lil_array(Y)
         Y[:50] = 0
         Y[:, 7] = 0
-        clf = CompressedLabelClassifier(random_state=0).fit(X, Y.tocsr())
+        clf = reference.paper(random_state=0).fit(X, Y.tocsr())
         assert np.isfinite(clf.predict_scores(X_test).data).all()
 
 
 class TestReproducible:
     def test_same_seed_same_bytes_whatever_n_jobs(self, documents):
         X, Y, X_test, _ = documents
-        results = [
-            CompressedLabelClassifier(random_state=5, n_jobs=jobs).fit(X, Y).predict_scores(X_test)
-            for jobs in (1, 2, 3)
-        ]
+        results = [reference.paper(random_state=5, n_jobs=jobs).fit(X, Y).predict_scores(X_test) for jobs in (1, 2, 3)]
         for other in results[1:]:
             np.testing.assert_array_equal(results[0].data, other.data)
             np.testing.assert_array_equal(results[0].indices, other.indices)
 
     def test_a_copy_through_pickle_predicts_the_same(self, documents):
         X, Y, X_test, _ = documents
-        clf = CompressedLabelClassifier(random_state=5).fit(X, Y)
+        clf = reference.paper(random_state=5).fit(X, Y)
         copy = pickle.loads(pickle.dumps(clf))
         np.testing.assert_array_equal(copy.predict_scores(X_test).data, clf.predict_scores(X_test).data)
 
@@ -151,7 +148,7 @@ class TestIdentities:
 
     def test_all_rows_of_the_hadamard_matrix_reproduce_one_against_all(self, documents):
         X, Y, X_test, _ = documents
-        clf = CompressedLabelClassifier(HadamardCompressor(128), RidgeLearner(1.0), CorrelationDecoder(100)).fit(X, Y)
+        clf = reference.paper(HadamardCompressor(128), RidgeLearner(1.0), CorrelationDecoder(100)).fit(X, Y)
         one_vs_all = OneVsAllClassifier(RidgeLearner(1.0), n_nonzero=100).fit(X, Y)
         np.testing.assert_allclose(
             clf.predict_scores(X_test).toarray(), one_vs_all.predict_scores(X_test).toarray(), atol=1e-4
@@ -161,7 +158,7 @@ class TestIdentities:
     @pytest.mark.parametrize("alpha", [0.0, 0.1, 10.0])
     def test_measurements_are_A_times_one_against_all(self, documents, compressor, alpha):
         X, Y, X_test, _ = documents
-        clf = CompressedLabelClassifier(compressor(30), RidgeLearner(alpha), random_state=0).fit(X, Y)
+        clf = reference.paper(compressor(30), RidgeLearner(alpha), random_state=0).fit(X, Y)
         one_vs_all = OneVsAllClassifier(RidgeLearner(alpha), n_nonzero=100).fit(X, Y)
         A = dense(clf.compressor_.operator_)
         np.testing.assert_allclose(
@@ -174,10 +171,10 @@ class TestUpdates:
 
     def test_batches_equal_one_fit(self, documents):
         X, Y, X_test, _ = documents
-        parts = CompressedLabelClassifier(HadamardCompressor(60), random_state=0)
+        parts = reference.paper(HadamardCompressor(60), random_state=0)
         for start in (0, 200, 400):
             parts.partial_fit(X[start : start + 200], Y[start : start + 200])
-        whole = CompressedLabelClassifier(HadamardCompressor(60), random_state=0).fit(X, Y)
+        whole = reference.paper(HadamardCompressor(60), random_state=0).fit(X, Y)
         np.testing.assert_allclose(parts.measure(X_test), whole.measure(X_test), atol=1e-4)
 
     @pytest.mark.parametrize("compressor", [HadamardCompressor, GaussianCompressor, BernoulliCompressor])
@@ -186,16 +183,16 @@ class TestUpdates:
         first, rest = Y[:300, :90], Y[300:]  # ten labels appear later
         first.eliminate_zeros()
         padded = sp.hstack([first, sp.csr_array((300, 10))]).tocsr()
-        parts = CompressedLabelClassifier(compressor(60, reserve=38), random_state=0)
+        parts = reference.paper(compressor(60, reserve=38), random_state=0)
         parts.partial_fit(X[:300], first).partial_fit(X[300:], rest)
         assert parts.predict_scores(X_test).shape == (200, 100)
-        whole = CompressedLabelClassifier(compressor(60, reserve=28), random_state=0)
+        whole = reference.paper(compressor(60, reserve=28), random_state=0)
         whole.fit(X, sp.vstack([padded, rest]).tocsr())
         np.testing.assert_allclose(parts.measure(X_test), whole.measure(X_test), atol=1e-4)
 
     def test_new_names(self, documents):
         X, Y, _, _ = documents
-        clf = CompressedLabelClassifier(HadamardCompressor(60), random_state=0).partial_fit(X, names(Y))
+        clf = reference.paper(HadamardCompressor(60), random_state=0).partial_fit(X, names(Y))
         before = clf.labels_
         clf.partial_fit(X[:50], [["zebra", "aardvark"]] * 50)
         assert clf.labels_ == [*before, "aardvark", "zebra"]
@@ -203,14 +200,14 @@ class TestUpdates:
 
     def test_more_labels_than_reserved_are_refused(self, documents):
         X, Y, _, _ = documents
-        clf = CompressedLabelClassifier(HadamardCompressor(60), random_state=0).partial_fit(X, Y)
+        clf = reference.paper(HadamardCompressor(60), random_state=0).partial_fit(X, Y)
         assert clf.compressor_.operator_.capacity == 128
         with pytest.raises(ValueError, match=r"has columns for 128 labels, and 129 are needed. .*reserve=1000"):
             clf.partial_fit(X[:2], sp.csr_array((2, 129)))
 
     def test_a_refused_update_changes_nothing(self, documents):
         X, Y, X_test, _ = documents
-        clf = CompressedLabelClassifier(HadamardCompressor(60), random_state=0).fit(X, names(Y))
+        clf = reference.paper(HadamardCompressor(60), random_state=0).fit(X, names(Y))
         before, labels = clf.predict_scores(X_test), clf.labels_
         with pytest.raises(ValueError, match="fitted without updatable=True"):
             clf.partial_fit(X[:2], [["new"], ["newer"]])
@@ -219,14 +216,14 @@ class TestUpdates:
 
     def test_forget(self, documents):
         X, Y, X_test, _ = documents
-        clf = CompressedLabelClassifier(HadamardCompressor(60), random_state=0).partial_fit(X, Y)
+        clf = reference.paper(HadamardCompressor(60), random_state=0).partial_fit(X, Y)
         clf.forget(X[300:], Y[300:])
-        fresh = CompressedLabelClassifier(HadamardCompressor(60), random_state=0).fit(X[:300], Y[:300])
+        fresh = reference.paper(HadamardCompressor(60), random_state=0).fit(X[:300], Y[:300])
         np.testing.assert_allclose(clf.measure(X_test), fresh.measure(X_test), atol=1e-3)
 
     def test_rows_that_were_not_learned_cannot_be_forgotten(self, documents):
         X, Y, X_test, _ = documents
-        clf = CompressedLabelClassifier(HadamardCompressor(60), random_state=0).partial_fit(X[:300], names(Y[:300]))
+        clf = reference.paper(HadamardCompressor(60), random_state=0).partial_fit(X[:300], names(Y[:300]))
         clf.partial_fit(X[300:], names(Y[300:])).forget(X[300:], names(Y[300:]))
         np.testing.assert_array_equal(
             clf.label_counts_[: len(np.unique(Y[:300].indices))], np.unique(Y[:300].indices, return_counts=True)[1]
@@ -248,7 +245,7 @@ class TestUpdates:
         X, Y, X_test, _ = documents
 
         def make():
-            clf = CompressedLabelClassifier(HadamardCompressor(60), random_state=0)
+            clf = reference.paper(HadamardCompressor(60), random_state=0)
             return clf.partial_fit(X[:300], Y[:300, :90])  # the update brings ten more labels
 
         clf, before, after = make(), make().predict_scores(X_test), make().partial_fit(X[300:], Y[300:])
@@ -273,7 +270,7 @@ class TestUpdates:
         X, Y, X_test, _ = documents
 
         def make():
-            return CompressedLabelClassifier(HadamardCompressor(60), random_state=0).partial_fit(X[:300], Y[:300])
+            return reference.paper(HadamardCompressor(60), random_state=0).partial_fit(X[:300], Y[:300])
 
         clf, expected = make(), make().partial_fit(X[300:], Y[300:]).predict_scores(X_test)
         solve, solving, go = Moments.solve, threading.Event(), threading.Event()
@@ -299,16 +296,14 @@ class TestUpdates:
     def test_a_learner_that_cannot_says_so(self, documents):
         X, Y, _, _ = documents
         with pytest.raises(TypeError, match="KernelRidgeLearner cannot be updated. Use RidgeLearner"):
-            CompressedLabelClassifier(learner="kernel_ridge").partial_fit(X, Y)
+            reference.paper(learner="kernel_ridge").partial_fit(X, Y)
 
 
 class TestScikitLearnTools:
     @pytest.mark.parametrize("form", [lambda Y: Y, names], ids=["sparse", "lists"])
     def test_grid_search_over_the_decoder(self, documents, form):
         X, Y, _, _ = documents
-        search = GridSearchCV(
-            CompressedLabelClassifier(decoder=OMPDecoder(), random_state=0), {"decoder__n_nonzero": [2, 8]}
-        )
+        search = GridSearchCV(reference.paper(decoder=OMPDecoder(), random_state=0), {"decoder__n_nonzero": [2, 8]})
         search.fit(X, form(Y))
         assert search.best_params_["decoder__n_nonzero"] in (2, 8)
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
@@ -317,19 +312,17 @@ class TestScikitLearnTools:
     def test_pipeline_from_text(self, form):
         texts = [f"word{i % 7} word{i % 11} filler" for i in range(120)]
         Y = sp.csr_array(np.array([[i % 7 == j or i % 11 == j for j in range(11)] for i in range(120)], dtype=float))
-        pipeline = make_pipeline(
-            TfidfVectorizer(), CompressedLabelClassifier(learner=RidgeLearner(0.01), random_state=0)
-        )
+        pipeline = make_pipeline(TfidfVectorizer(), reference.paper(learner=RidgeLearner(0.01), random_state=0))
         pipeline.fit(texts, form(Y))
         assert pipeline.score(texts, form(Y)) > 0.9
 
     def test_cross_validation_with_label_lists(self, documents):
         X, Y, _, _ = documents  # scikit-learn's cross_val_score refuses any sparse y; GridSearchCV takes it
-        assert cross_val_score(CompressedLabelClassifier(random_state=0), X, names(Y), cv=3).min() > 0.2
+        assert cross_val_score(reference.paper(random_state=0), X, names(Y), cv=3).min() > 0.2
 
     def test_labels_unseen_in_training_count_as_not_found(self, documents):
         X, Y, X_test, Y_test = documents
-        clf = CompressedLabelClassifier(random_state=0).fit(X, names(Y))
+        clf = reference.paper(random_state=0).fit(X, names(Y))
         known = names(Y_test)
         with_unknown = [[*row, f"new{i}"] for i, row in enumerate(known)]
         assert clf.score(X_test, with_unknown) < clf.score(X_test, known)
@@ -355,7 +348,7 @@ class TestBadInput:
         ],
     )
     def test_training_data(self, X, Y, message):
-        for model in (CompressedLabelClassifier(), OneVsAllClassifier()):
+        for model in (reference.paper(), OneVsAllClassifier()):
             with pytest.raises(ValueError, match=message):
                 model.fit(X, Y)
 
@@ -376,13 +369,13 @@ class TestBadInput:
     def test_parameters(self, documents, parameters, error, message):
         X, Y, _, _ = documents
         with pytest.raises(error, match=message):
-            CompressedLabelClassifier(**parameters).fit(X, Y)
+            reference.paper(**parameters).fit(X, Y)
 
     def test_prediction(self, documents):
         X, Y, X_test, _ = documents
         with pytest.raises(NotFittedError, match="not fitted yet"):
-            CompressedLabelClassifier().predict_topk(X_test)
-        clf = CompressedLabelClassifier(random_state=0).fit(X, Y)
+            reference.paper().predict_topk(X_test)
+        clf = reference.paper(random_state=0).fit(X, Y)
         with pytest.raises(ValueError, match="X has 299 features, but CompressedLabelClassifier is expecting 300"):
             clf.predict_scores(X_test[:, :299])
         with pytest.raises(ValueError, match="k must be at least 1. Got 0"):
@@ -393,5 +386,5 @@ class TestBadInput:
 
 def test_delicious():
     X, Y, X_test, Y_test = real_data("delicious")
-    clf = CompressedLabelClassifier(HadamardCompressor(400), RidgeLearner(1.0), "omp", random_state=0).fit(X, Y)
+    clf = reference.paper(HadamardCompressor(400), RidgeLearner(1.0), "omp", random_state=0).fit(X, Y)
     assert precision_at_k(Y_test, clf.predict_topk(X_test, 1), 1) >= 0.63

@@ -41,6 +41,8 @@ from labelsense.experiments.settings import (
 )
 from labelsense.experiments.sparsity import exponent, relative_tails
 
+pytestmark = pytest.mark.xdist_group("experiments")  # the quick look is run once
+
 TEXT = Problem("delicious", "text", 0.01)
 
 

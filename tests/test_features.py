@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+import reference
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.pipeline import make_pipeline
 
-from labelsense import CompressedLabelClassifier, LogTfidfTransformer
+from labelsense import LogTfidfTransformer
 from labelsense.data import make_tagged_documents
 
 
@@ -30,8 +31,8 @@ def test_new_rows_are_scaled_by_the_training_rows():
 
 def test_helps_a_linear_model_on_counts():
     X, Y = make_tagged_documents(1500, 500, 200, random_state=0)
-    scaled = make_pipeline(LogTfidfTransformer(), CompressedLabelClassifier(random_state=0)).fit(X[:1000], Y[:1000])
-    raw = CompressedLabelClassifier(random_state=0).fit(X[:1000], Y[:1000])
+    scaled = make_pipeline(LogTfidfTransformer(), reference.paper(random_state=0)).fit(X[:1000], Y[:1000])
+    raw = reference.paper(random_state=0).fit(X[:1000], Y[:1000])
     assert scaled.score(X[1000:], Y[1000:]) > raw.score(X[1000:], Y[1000:])
 
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_reconstruct import decode, planted
 
-from labelsense import CompressedLabelClassifier, GroupOMPDecoder, HadamardCompressor, OMPDecoder, RidgeLearner
+from labelsense import GroupOMPDecoder, HadamardCompressor, OMPDecoder, RidgeLearner
+from labelsense.reconstruct import hierarchy_groups
 from labelsense.reconstruct.group_omp import cooccurring
 
 
@@ -120,7 +121,7 @@ class TestCooccurrence:
         X = Y + 0.1 * rng.normal(size=Y.shape)
         scores = {}
         for word in ("group_omp", "omp"):
-            clf = CompressedLabelClassifier(HadamardCompressor(24), RidgeLearner(1.0), word, random_state=0)
+            clf = reference.paper(HadamardCompressor(24), RidgeLearner(1.0), word, random_state=0)
             scores[word] = clf.fit(X[:300], Y[:300]).evaluate(X[300:], Y[300:], [5])["P@5"]
             if word == "group_omp":
                 assert _lists(clf.decoder_.groups_) == groups
@@ -129,7 +130,7 @@ class TestCooccurrence:
     def test_new_labels_are_in_no_group(self):
         Y = np.tile([[1, 1, 0, 1], [0, 0, 1, 0]], (10, 1))
         X = np.eye(2)[[0, 1] * 10]
-        clf = CompressedLabelClassifier(HadamardCompressor(4, reserve=4), "ridge", "group_omp", random_state=0)
+        clf = reference.paper(HadamardCompressor(4, reserve=4), "ridge", "group_omp", random_state=0)
         clf.partial_fit(X, [[f"tag{j}" for j in row.nonzero()[0]] for row in Y])
         clf.partial_fit(X[:2], [["tag0", "new"], ["tag2"]])
         assert clf.predict_scores(X).shape == (20, 5)
@@ -163,3 +164,41 @@ def test_refuses_a_word_it_does_not_know_and_too_few_labels():
     decoder = GroupOMPDecoder([[0, 1]]).fit_labels(Y)
     with pytest.raises(ValueError, match="The groups are of 60 labels, and A has 30"):
         decode(decoder, make_operator(HadamardCompressor, 30, 20), np.zeros((1, 20)))
+
+
+class TestHierarchy:
+    LABELS = ("a", "a/b", "a/b/c", "a/d", "e")
+
+    def test_a_group_is_a_label_and_those_above_it(self):
+        broader = {"a/b/c": "a/b", "a/b": "a", "a/d": "a", "a": None}
+        assert hierarchy_groups(broader, self.LABELS) == [[1, 0], [2, 1, 0], [3, 0]]
+
+    def test_several_parents_and_circles(self):
+        broader = {"a": ["e", "a/d"], "e": {"a"}}
+        assert hierarchy_groups(broader, self.LABELS) == [[0, 4, 3], [4, 0, 3]]
+
+    def test_labels_without_column_are_passed_through(self):
+        assert hierarchy_groups({"a": "unknown", "unknown": "e"}, self.LABELS) == [[0, 4]]
+
+    def test_tuples_and_numbers_are_labels(self):
+        assert hierarchy_groups({2: (1, "x"), (1, "x"): 0}, [0, 2, (1, "x")]) == [[1, 2, 0], [2, 0]]
+
+    def test_a_long_way_up_is_cut(self):
+        assert hierarchy_groups({i: i - 1 for i in range(1, 20)}, range(20))[-1] == list(range(19, 11, -1))
+
+    def test_the_decoder_finds_labels_with_those_above_them_by_fewer_measurements(self):
+        # Rows have leaves of a tree, and with each leaf its three ancestors.
+        rng = np.random.default_rng(0)
+        broader = {i: (i - 1) // 4 for i in range(1, 341)}
+        groups = hierarchy_groups(broader, range(341))
+        leaves = [group for group in groups if group[0] >= 85]
+        Y = np.zeros((100, 341))
+        for y in Y:
+            for i in rng.choice(len(leaves), 2, replace=False):
+                y[leaves[i]] = 1
+        operator = make_operator(HadamardCompressor, 341, 28)
+        H = Y @ dense(operator).T
+        found = {}
+        for decoder in (OMPDecoder(10), GroupOMPDecoder(groups, 10)):
+            found[type(decoder)] = ((decode(decoder, operator, H) != 0) & (Y == 1)).sum() / Y.sum()
+        assert found[GroupOMPDecoder] > found[OMPDecoder] + 0.1

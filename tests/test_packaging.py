@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-TOOLS = {"hypothesis", "mypy", "pytest", "ruff"}
+TOOLS = {"hypothesis", "mypy", "pytest", "pytest-xdist", "ruff"}
 
 
 def test_the_oldest_versions_that_are_tested_are_the_lower_bounds():

@@ -4,7 +4,9 @@ import logging
 import subprocess
 import sys
 
-from labelsense import CompressedLabelClassifier, KernelRidgeLearner, RidgeLearner
+import reference
+
+from labelsense import KernelRidgeLearner, RidgeLearner
 from labelsense import _progress as progress
 from labelsense.data import make_tagged_documents
 
@@ -12,9 +14,9 @@ from labelsense.data import make_tagged_documents
 def test_silent_unless_asked(caplog):
     X, Y = make_tagged_documents(200, 100, 50, random_state=0)
     with caplog.at_level(logging.INFO, "labelsense"):
-        CompressedLabelClassifier(random_state=0).fit(X, Y).predict_topk(X)
+        reference.paper(random_state=0).fit(X, Y).predict_topk(X)
         assert not caplog.records
-        CompressedLabelClassifier(random_state=0, verbose=1).fit(X, Y).predict_topk(X)
+        reference.paper(random_state=0, verbose=1).fit(X, Y).predict_topk(X)
     text = caplog.text
     assert "compressed 50 labels to 50 measurements" in text
     assert "ridge: 200 rows, 100 features, 50 targets by " in text

@@ -14,7 +14,6 @@ from sklearn.linear_model import orthogonal_mp
 from sklearn.model_selection import GridSearchCV
 
 from labelsense import (
-    CompressedLabelClassifier,
     CorrelationDecoder,
     CoSaMPDecoder,
     DeVoreCompressor,
@@ -460,7 +459,7 @@ class TestPlainPython:
     @pytest.mark.parametrize("compressor", COMPRESSORS)
     def test_every_method_of_the_classifier(self, compressor):
         X, Y = self.problem()
-        clf = CompressedLabelClassifier(compressor(49), decoder=Correlations(6), random_state=0, n_jobs=2)
+        clf = reference.paper(compressor(49), decoder=Correlations(6), random_state=0, n_jobs=2)
         clf.fit(X[:200], Y[:200])
         scores = clf.predict_scores(X[200:])
         A, H = dense(clf.compressor_.operator_), clf.measure(X[200:])
@@ -485,7 +484,7 @@ class TestPlainPython:
 
     def test_grid_search(self):
         X, Y = self.problem()
-        clf = CompressedLabelClassifier(HadamardCompressor(40), decoder=Correlations(), random_state=0)
+        clf = reference.paper(HadamardCompressor(40), decoder=Correlations(), random_state=0)
         search = GridSearchCV(clf, {"decoder__n_nonzero": [1, 5]}, cv=2).fit(X, Y)
         assert (search.cv_results_["mean_test_score"] > 0.3).all()
         assert search.best_estimator_.decoder_.n_nonzero == search.best_params_["decoder__n_nonzero"] == 5

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import reference
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,7 +25,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 from labelsense import (
-    CompressedLabelClassifier,
     HadamardCompressor,
     KernelRidgeLearner,
     LogTfidfTransformer,
@@ -90,7 +90,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def words(path):
-    CompressedLabelClassifier(features="words", random_state=0).fit(TEXTS, LISTS).save(path)
+    reference.paper(features="words", random_state=0).fit(TEXTS, LISTS).save(path)
     return path
 
 
@@ -264,7 +264,7 @@ def test_rows_of_a_kernel_have_no_more_columns_than_makes_sense(path):
 def test_what_could_not_be_loaded_is_not_saved(path, monkeypatch):
     monkeypatch.setattr(kernel_ridge, "EMPTY_COLUMNS", 100)
     learner = KernelRidgeLearner(RBFKernel(1.0))
-    model = CompressedLabelClassifier(HadamardCompressor(2), learner, random_state=0)
+    model = reference.paper(HadamardCompressor(2), learner, random_state=0)
     model.fit(sp.eye_array(20, 500, format="csr"), LISTS)
     with pytest.raises(ValueError, match="cannot be saved: model.learner_ is a KernelRidgeLearner, and rows of 500"):
         model.save(path)
@@ -282,7 +282,7 @@ def test_an_array_is_used_once(ridge):
 def test_threads_are_few(ridge):
     with pytest.raises(ModelFileError, match="n_jobs must be at most 1024"):
         load_model(changed(ridge, lambda model: model["settings"].update(n_jobs=10**6)))
-    model = CompressedLabelClassifier(n_jobs=np.int64(10**6)).fit(np.eye(20), LISTS)
+    model = reference.paper(n_jobs=np.int64(10**6)).fit(np.eye(20), LISTS)
     with pytest.raises(ValueError, match="cannot be saved: model is a .*, and n_jobs must be at most 1024"):
         model.save(ridge)
 
@@ -371,7 +371,7 @@ def test_a_cache_of_pickles_is_left_out(words, tmp_path):
 
     assert load_model(changed(words, cache)).features_.memory is None
     features = make_pipeline(CountVectorizer(dtype=np.float32), LogTfidfTransformer(), memory=os.fspath(tmp_path / "c"))
-    model = CompressedLabelClassifier(features=features, random_state=0).fit(TEXTS, LISTS)
+    model = reference.paper(features=features, random_state=0).fit(TEXTS, LISTS)
     model.save(words)
     assert os.fspath(tmp_path / "c") not in words.read_bytes().decode(errors="ignore")
 
@@ -406,7 +406,7 @@ def test_what_skops_does_not_trust_is_refused_when_it_is_saved(path):
     class OwnDecoder(OMPDecoder):
         pass
 
-    model = CompressedLabelClassifier(decoder=OwnDecoder(), random_state=0).fit(np.eye(20), LISTS)
+    model = reference.paper(decoder=OwnDecoder(), random_state=0).fit(np.eye(20), LISTS)
     with pytest.raises(
         TypeError, match="cannot be saved: model.decoder holds .*OwnDecoder, which skops does not trust"
     ):

@@ -13,7 +13,6 @@ from scipy.stats import chi2
 
 from labelsense import (
     BernoulliCompressor,
-    CompressedLabelClassifier,
     CorrelationDecoder,
     CoSaMPDecoder,
     DeVoreCompressor,
@@ -216,14 +215,14 @@ class TestTheorem3:
         }[case]
         X, P, Y = known_problem(d, seed, tail=tail)
         assume(Y.any())
-        clf = CompressedLabelClassifier(compressor, RidgeLearner(0.1), decoder(n_nonzero=2 * k), random_state=0)
+        clf = reference.paper(compressor, RidgeLearner(0.1), decoder(n_nonzero=2 * k), random_state=0)
         sides = theory.regret_transform(clf.fit(X, Y), X, P, k)
         assert sides.delta < 1
         assert 0 < sides.error <= sides.bound < np.inf
 
     def test_is_what_its_parts_say(self):
         X, P, Y = known_problem(64, 0, tail=0.05)
-        clf = CompressedLabelClassifier(HadamardCompressor(60), decoder=CoSaMPDecoder(4), random_state=0).fit(X, Y)
+        clf = reference.paper(HadamardCompressor(60), decoder=CoSaMPDecoder(4), random_state=0).fit(X, Y)
         sides = theory.regret_transform(clf, X, P, 2)
         A, H, F, P = dense(clf.compressor_.operator_), clf.measure(X), clf.predict_scores(X).toarray(), P.toarray()
         head = np.where(np.sort(P, axis=1)[:, [-2]] <= P, P, 0)
@@ -241,7 +240,7 @@ class TestTheorem3:
 
     def test_omp_under_theorem_2_needs_no_measuring(self):
         X, P, Y = known_problem(200, 0)
-        fit = CompressedLabelClassifier(DeVoreCompressor(23**2), decoder=OMPDecoder(4)).fit(X, Y)
+        fit = reference.paper(DeVoreCompressor(23**2), decoder=OMPDecoder(4)).fit(X, Y)
         sides = theory.regret_transform(fit, X, P, 2)
         assert (sides.C, sides.measured) == (23, False)
         assert sides.delta <= 0.3  # Lemma 7 with 3k
@@ -249,14 +248,14 @@ class TestTheorem3:
 
     def test_nothing_is_certain_from_delta_1_on(self):
         X, P, Y = known_problem(200, 0)
-        clf = CompressedLabelClassifier(HadamardCompressor(30), decoder=OMPDecoder(6), random_state=0).fit(X, Y)
+        clf = reference.paper(HadamardCompressor(30), decoder=OMPDecoder(6), random_state=0).fit(X, Y)
         assert theory.regret_transform(clf, X, P, 3).bound == np.inf
         assert theory.regret_transform(clf, X, P, 3, delta=0.5).bound < np.inf
 
     def test_a_perfect_fit_is_no_division_by_zero(self):
         X, _, _ = known_problem(32, 0)
         P = sp.csr_array(np.eye(6, 32)[X.argmax(axis=1)])
-        clf = CompressedLabelClassifier(HadamardCompressor(32), RidgeLearner(1e-6), CorrelationDecoder(2)).fit(X, P)
+        clf = reference.paper(HadamardCompressor(32), RidgeLearner(1e-6), CorrelationDecoder(2)).fit(X, P)
         sides = theory.regret_transform(clf, X, P, 1)
         assert sides.error < 1e-8
         assert sides.error <= sides.bound + 1e-8
@@ -284,7 +283,7 @@ class TestTheorem3:
 
     def test_refusals(self):
         X, P, Y = known_problem(64, 0)
-        clf = CompressedLabelClassifier(HadamardCompressor(60)).fit(X, Y)
+        clf = reference.paper(HadamardCompressor(60)).fit(X, Y)
         with pytest.raises(TypeError, match="model must be a CompressedLabelClassifier. Got OneVsAllClassifier"):
             theory.regret_transform(OneVsAllClassifier().fit(X, Y), X, P, 1)
         with pytest.raises(ValueError, match="P must have one column per label, 64. Got 63"):

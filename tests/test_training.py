@@ -13,6 +13,7 @@ from labelsense import OneVsAllClassifier, RidgeLearner, load_model, training
 from labelsense._files import locking
 from labelsense.data import Examples
 from labelsense.data.adapt import choose_features, features_for, labels_for, labels_of
+from labelsense.regress import moments
 from labelsense.training import train, updatable_words, update
 
 DOCS = Examples(TEXTS, LISTS)
@@ -40,7 +41,7 @@ class TestChoices:
     @pytest.mark.parametrize(
         ("examples", "wanted", "fitting"),
         [
-            (DOCS, "counts", "words or hashing: the rows are texts"),
+            (DOCS, "counts", "words, hashing or characters: the rows are texts"),
             (Examples(X, Y), "words", "counts or none: the rows are features"),
             (Examples(["a.png"], None, images=True), "words", "images: the rows are images"),
         ],
@@ -97,7 +98,7 @@ class TestUpdatable:
     )
     def test_as_many_words_as_memory_allows(self, free, words, monkeypatch):
         monkeypatch.setattr(training, "available_memory", lambda: free)
-        assert updatable_words() == words
+        assert updatable_words(TEXTS) == words
 
     def test_the_most_frequent_words_are_kept(self, monkeypatch):
         monkeypatch.setattr(training, "available_memory", lambda: 64.0 * 30**2)
@@ -107,6 +108,20 @@ class TestUpdatable:
         kept = np.isin([f"word{j}" for j in range(100)], list(words))
         assert kept.sum() == 30
         assert frequency[kept].min() >= frequency[~kept].max()
+
+    def test_all_words_are_kept_if_most_of_them_never_meet(self, monkeypatch, tmp_path):
+        monkeypatch.setattr(training, "available_memory", lambda: 64.0 * 30**2)
+        monkeypatch.setattr(moments, "MOST_DENSE", 50)
+        monkeypatch.setattr(moments, "FULLEST", 1.0)
+        model, report = train(DOCS, **PLAIN, updatable=True)
+        assert report["n_features"] == 100
+        assert report["update_bytes"] == model.learner_.update_bytes > 8 * 100 * 40
+        model.save(tmp_path / "m")
+        update(tmp_path / "m", [DOCS])
+        indicator, _ = model.vocabulary_.read_counting_unknown(LISTS)
+        Z = model.compressor_.operator_.compress(indicator)
+        twice = RidgeLearner(0.25).fit(model.features_.transform(TEXTS), Z)  # half the penalty is twice the rows
+        np.testing.assert_allclose(load_model(tmp_path / "m").learner_.coef_, twice.coef_, atol=1e-4)
 
     def test_what_cannot_be_updated(self, tmp_path):
         OneVsAllClassifier().fit(X, Y).save(tmp_path / "m")

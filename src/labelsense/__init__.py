@@ -13,9 +13,11 @@ from labelsense.advisor import Advice, advise
 from labelsense.baselines import ECOCClassifier, OneVsAllClassifier, SECOCClassifier
 from labelsense.compress import (
     BernoulliCompressor,
+    CPLSTCompressor,
     DeVoreCompressor,
     GaussianCompressor,
     HadamardCompressor,
+    PLSTCompressor,
     WhitenedCompressor,
 )
 from labelsense.diagnose import Diagnosis
@@ -32,6 +34,7 @@ from labelsense.reconstruct import (
     LassoDecoder,
     MultistageLassoDecoder,
     OMPDecoder,
+    ProjectionDecoder,
 )
 from labelsense.regress import (
     CosineKernel,
@@ -45,6 +48,7 @@ from labelsense.regress import (
 __all__ = [
     "Advice",
     "BernoulliCompressor",
+    "CPLSTCompressor",
     "CoSaMPDecoder",
     "CompressedLabelClassifier",
     "CorrelationDecoder",
@@ -64,7 +68,9 @@ __all__ = [
     "MultistageLassoDecoder",
     "OMPDecoder",
     "OneVsAllClassifier",
+    "PLSTCompressor",
     "PolynomialKernel",
+    "ProjectionDecoder",
     "RBFKernel",
     "RidgeLearner",
     "SECOCClassifier",

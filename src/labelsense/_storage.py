@@ -53,7 +53,8 @@ class Entry:
     def build(self, settings: Parts, learned: Parts) -> BaseEstimator:
         """Return an estimator, from what a file says of it."""
         for key, item in settings.items():
-            require(key == "dtype" or not callable(item), f"the setting {key} of {self.name} is no data")
+            may_be_called = key in ("dtype", "encoder", "features")  # the encoder is the caller's, not the file's
+            require(may_be_called or not callable(item), f"the setting {key} of {self.name} is no data")
         _check_common_learned(learned)
         estimator: BaseEstimator = self.cls(**settings)
         for key, item in learned.items():

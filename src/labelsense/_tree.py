@@ -66,6 +66,8 @@ class Encoder:
             return {"is": entry.name, "parts": self._encode_each(value._to_parts(), place)}
         if isinstance(value, BaseEstimator):
             return self._encode_foreign(value, place)
+        if callable(getattr(value, "encode", None)):
+            return {"is": "encoder"}
         raise TypeError(
             f"The model cannot be saved: {place} is {value!r} of type {type(value).__name__}, and model files hold "
             "data, not code. Use a setting that is a word or a number."
@@ -116,11 +118,13 @@ class Encoder:
 class Decoder:
     """Turns a tree into a model, or raises an exception: whatever a made-up tree makes our classes say.
 
-    ``take`` returns an array by its name, once: what a tree stands for is then no larger than the file.
+    ``take`` returns an array by its name, once: what a tree stands for is then no larger than the file. ``encoder`` is
+    the encoder of texts that a model may need, which is code, and so not in the file.
     """
 
-    def __init__(self, take: Callable[[str], NDArray[Any]]) -> None:
+    def __init__(self, take: Callable[[str], NDArray[Any]], encoder: Any = None) -> None:
         self.take = take
+        self.encoder = encoder
 
     def decode_root(self, tree: Tree) -> Any:
         """Return the model of a file."""
@@ -189,6 +193,10 @@ class Decoder:
         matrix.check_format(full_check=True)
         return matrix
 
+    def _encoder(self, tree: Tree) -> Any:
+        require(self.encoder is not None, "it needs its encoder of texts: call load_model(path, encoder=...)")
+        return self.encoder
+
     def _foreign(self, tree: Tree) -> Any:
         return _skops.load(self._array(tree).tobytes())
 
@@ -202,6 +210,7 @@ PLAIN: dict[str, Callable[[Decoder, Tree], Any]] = {
     "list": Decoder._list,
     "array": Decoder._array,
     "csr": Decoder._csr,
+    "encoder": Decoder._encoder,
     "skops": Decoder._foreign,
 }
 

@@ -21,6 +21,7 @@ from labelsense._validation import check_choice, check_count, check_real
 from labelsense.compress import BernoulliCompressor, HadamardOperator, Operator
 from labelsense.compress.hadamard import hadamard_order
 from labelsense.errors import InputError
+from labelsense.labels import keep_best
 from labelsense.predictor import LabelPredictor, learn, predict_measurements
 from labelsense.regress import Learner
 
@@ -71,6 +72,8 @@ class OneVsAllClassifier(LabelPredictor):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    _scores_more = True
+
     def fit(self, X: Any, y: Any) -> OneVsAllClassifier:
         """Learn from X (n, p) and y: an indicator matrix (n, d), sparse or dense, or one list of labels per row."""
         check_count(self.n_nonzero, "n_nonzero")
@@ -88,7 +91,7 @@ class OneVsAllClassifier(LabelPredictor):
         d = self.vocabulary_.n_labels
         keep = min(max(self.n_nonzero, at_least), d)
         parts = [
-            _best_of_dense(predict_measurements(self.learner_, X[block]), keep)
+            keep_best(predict_measurements(self.learner_, X[block]), keep)
             for block in row_blocks(X.shape[0], max(1, SCORE_NUMBERS // d))
         ]
         return sp.vstack(parts, format="csr")
@@ -103,6 +106,7 @@ class OutputCodeClassifier(LabelPredictor):
 
     n_nonzero: int
     random_state: RandomState
+    _scores_more = True
 
     @abstractmethod
     def _make_code(self, n_labels: int, size: int, random_state: np.random.RandomState) -> Iterator[Operator]:
@@ -142,7 +146,7 @@ class OutputCodeClassifier(LabelPredictor):
         d = self.vocabulary_.n_labels
         keep = min(max(self.n_nonzero, at_least), d)
         blocks = row_blocks(X.shape[0], max(1, SCORE_NUMBERS // d))
-        return sp.vstack([_best_of_dense(self._averages(X[block]), keep) for block in blocks], format="csr")
+        return sp.vstack([keep_best(self._averages(X[block]), keep) for block in blocks], format="csr")
 
     def _averages(self, X: Any) -> FloatArray:
         """Return for each label the mean of the votes over all subproblems, signed by the half that it is in."""
@@ -320,16 +324,3 @@ def _count_subproblems(value: int | str, auto: int, high: int | None) -> int:
     return check_count(
         value, "n_subproblems", high=high, remedy="The Hadamard matrix has no more rows." if high else ""
     )
-
-
-def _best_of_dense(scores: FloatArray, keep: int) -> CSR:
-    """Return the ``keep`` largest scores of each row as CSR, ties to the lowest column."""
-    n, d = scores.shape
-    # Only a label that reaches the keep-th largest value can be among the best; among equals the lowest columns are.
-    level = np.partition(scores, d - keep, axis=1)[:, d - keep, None]
-    above, equal = scores > level, scores == level
-    equal &= np.cumsum(equal, axis=1) <= keep - above.sum(axis=1, keepdims=True)
-    columns = np.nonzero(above | equal)[1]
-    values = np.take_along_axis(scores, columns.reshape(n, keep), axis=1)
-    indptr = np.arange(0, n * keep + 1, keep)
-    return sp.csr_array((values.ravel().astype(np.float32), columns, indptr), shape=(n, d))

@@ -189,8 +189,9 @@ class DaskCompressedLabelClassifier(CompressedLabelClassifier):
 
     Parameters
     ----------
-    compressor, learner, decoder, features, random_state, n_jobs, verbose
-        As for :class:`~labelsense.CompressedLabelClassifier`.
+    compressor, learner, decoder, refiner, features, budget, threshold, random_state, n_jobs, verbose
+        As for :class:`~labelsense.CompressedLabelClassifier`. There is no refinement yet, and by default ridge with
+        the penalty of the least error out of sample.
     client : distributed.Client, optional
         By default the one that is open.
 
@@ -209,18 +210,30 @@ class DaskCompressedLabelClassifier(CompressedLabelClassifier):
 
     def __init__(
         self,
-        compressor: Compressor | str = "hadamard",
-        learner: Learner | BaseEstimator | str = "ridge",
-        decoder: Decoder | str = "omp",
+        compressor: Compressor | str = "auto",
+        learner: Learner | BaseEstimator | str = "auto",
+        decoder: Decoder | str = "auto",
         *,
+        refiner: None = None,
         features: BaseEstimator | str | None = None,
+        budget: str = "balanced",
+        threshold: float | str = "f1",
         random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: int = 0,
         client: Client | None = None,
     ) -> None:
         super().__init__(
-            compressor, learner, decoder, features=features, random_state=random_state, n_jobs=n_jobs, verbose=verbose
+            compressor,
+            learner,
+            decoder,
+            refiner=refiner,
+            features=features,
+            budget=budget,
+            threshold=threshold,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            verbose=verbose,
         )
         self.client = client
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
 
+from labelsense._html import BLUE, ORANGE, html_bar, html_table
 from labelsense._typing import CSR, FloatArray
 from labelsense.compress.base import Operator
 from labelsense.labels import top_k
@@ -99,6 +101,20 @@ class Diagnosis:
         ]
         lines += [f"{text:<52}{value:7.2f}" for text, value in errors]
         return "\n".join([*lines, textwrap.fill(f"Spend on {self.spend_on}: {self.reason}", WIDTH)])
+
+    def _repr_html_(self) -> str:
+        left = self.best_possible
+        rows = [(f"best possible P@{self.k}", f"{100 * left:.1f}", html_bar(left, BLUE))]
+        for name, loss in (
+            ("lost by the size of the support", self.support_loss),
+            ("lost in decoding, even with perfect regressions", self.decoding_loss),
+            ("lost by the regressions", self.regression_loss),
+        ):
+            left -= loss
+            rows.append((name, f"{100 * loss:.1f}", html_bar(loss, ORANGE, start=left)))
+        rows.append((f"P@{self.k} of the model, on {self.n_rows:,} rows", f"{100 * left:.1f}", html_bar(left, BLUE)))
+        table = html_table(["", "percent", ""], rows, strong=4)
+        return f"{table}<p>Spend on <b>{escape(self.spend_on)}</b>: {escape(self.reason)}</p>"
 
 
 def diagnose(operator: Operator, decoder: Decoder, H: FloatArray, Y: CSR, k: int) -> Diagnosis:

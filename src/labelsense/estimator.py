@@ -1,33 +1,43 @@
-"""The paper's two algorithms: learn to predict compressed labels, then reconstruct."""
+"""The paper's two algorithms, learn to predict compressed labels, then reconstruct; and a third, refine."""
 
 from __future__ import annotations
 
 import copy
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from labelsense._blocks import map_rows, row_blocks
 from labelsense._progress import log, report_progress, verbosity
 from labelsense._storage import require, storable
-from labelsense._typing import CSR, FloatArray, IntArray, RandomState
-from labelsense._validation import check_choice, check_count, check_same_length, check_weights
-from labelsense.compress import COMPRESSORS, Compressor, Operator
+from labelsense._typing import CSR, FloatArray, IntArray, Label, RandomState
+from labelsense._validation import check_choice, check_count, check_real, check_same_length, check_weights
+from labelsense.chooser import BUDGETS, choose, choose_compressor, choose_decoder, choose_refiner
+from labelsense.compress import COMPRESSORS, Compressor, Operator, WhitenedCompressor
 from labelsense.diagnose import Diagnosis, diagnose
 from labelsense.errors import InputError
-from labelsense.labels import Vocabulary
-from labelsense.predictor import LabelPredictor, changing, learn, predict_measurements
-from labelsense.reconstruct import DECODERS, Decoder
-from labelsense.regress import Learner
+from labelsense.explain import Explanation, explain_measurements, explain_ranker
+from labelsense.features import make_features
+from labelsense.labels import Vocabulary, count_labels, top_k
+from labelsense.metrics import above
+from labelsense.predictor import THRESHOLD, LabelPredictor, changing, learn, predict_measurements
+from labelsense.reconstruct import DECODERS, Decoder, OMPDecoder
+from labelsense.refine import Calibration, Reconstruction, Refiner
+from labelsense.refine.refiner import LEAST_ROWS
+from labelsense.regress import LEARNERS, Learner, RidgeLearner
+from labelsense.report import Report, report_fit
 
 MEASURE_ROWS = 4096  # rows of X that are predicted at a time
 DECODE_NUMBERS = 2**24  # rows times columns of A that a decoder thread handles between two looks at Ctrl-C
+NONE_LIKELY = 0.5  # the probability of no label, up to which a row gets one
 TRIED_NUMBERS = 2**24  # of A, up to which a stored model is tried on a row
 
 
@@ -35,8 +45,13 @@ class Parts(NamedTuple):
     """What a prediction uses, all of one time: an update on another thread makes others, and changes none of these."""
 
     learner: Learner
-    operator: Operator
-    state: Any
+    reconstruction: Reconstruction
+    refiner: Refiner | None
+
+    @property
+    def operator(self) -> Operator:
+        """A."""
+        return self.reconstruction.operator
 
 
 @storable(root=True)
@@ -44,23 +59,34 @@ class CompressedLabelClassifier(LabelPredictor):
     """Multi-label prediction by compressed sensing.
 
     ``fit`` compresses the label vectors with a random matrix A and learns to predict the m compressed labels;
-    ``predict_scores`` predicts them and reconstructs the sparse label vector they came from. Use it where there are
+    prediction reconstructs the sparse label vector they came from, and refines it: candidates from several sources get
+    probabilities. What is not given is chosen by the precision of rows that were left out. Use it where there are
     thousands of labels or more and each row has few.
+
+    ``CompressedLabelClassifier("hadamard", "ridge", "omp", refiner=None)`` is the paper's method.
 
     Parameters
     ----------
-    compressor : Compressor or {"hadamard", "gaussian", "bernoulli", "devore", "whitened"}
-        How to choose A, and how many measurements.
-    learner : Learner, scikit-learn regressor or {"ridge", "kernel_ridge"}
-        How to learn the regressions.
-    decoder : Decoder or {"omp", "foba", "cosamp", "lasso", "correlation", "multistage_lasso", "group_omp"}
-        How to reconstruct labels from measurements.
-    features : transformer or {"words", "hashing", "counts", "images"}, optional
-        What makes features of X first, as part of the model. "words" and "hashing" take texts, "counts" takes counts
-        and scales them, "images" takes images or their files; see :func:`~labelsense.features.make_features`. By
-        default X holds features.
+    compressor : Compressor, "auto" or {"hadamard", "gaussian", "bernoulli", "devore", "whitened", "plst", "cplst"}
+        How to choose A, and how many measurements. "auto" is whitened, with m in proportion to the square root of d.
+    learner : Learner, scikit-learn regressor, "auto" or {"ridge", "kernel_ridge"}
+        How to learn the regressions. "auto" chooses between ridge and a kernel, with penalty and width, and how to
+        scale the features if X holds features.
+    decoder : Decoder, "auto" or a word of DECODERS, such as "omp", "correlation" or "projection"
+        How to reconstruct labels from measurements. "auto" is orthogonal matching pursuit.
+    refiner : Refiner, "auto" or None
+        How to judge candidates. None leaves it at what the decoder says, and there are no probabilities.
+    features : transformer, encoder or {"words", "hashing", "characters", "counts", "unit", "standard", "images"}, optional
+        What makes features of X first, as part of the model. "words", "hashing", "characters" and any object with
+        ``encode(list of str)`` take texts, "counts" takes counts and scales them, "images" takes images or their files;
+        see :func:`~labelsense.features.make_features`. By default X holds features.
+    budget : {"fast", "balanced", "accurate"}
+        What to spend on choices and on refinement, see :data:`~labelsense.chooser.BUDGETS`.
+    threshold : "f1" or float
+        From which score on ``predict`` takes a label. "f1" is where the F1 of rows left out was best, and the best
+        label of a row is always taken unless none is likely; without a refiner it is one half.
     random_state : int, RandomState or None
-        Seed for A, unless the compressor has its own.
+        Seed for A, unless the compressor has its own, and for the rows that are left out.
     n_jobs : int, optional
         Threads for decoding. The result does not depend on it.
     verbose : int
@@ -68,12 +94,20 @@ class CompressedLabelClassifier(LabelPredictor):
 
     Attributes
     ----------
-    compressor_, learner_, decoder_, features_
+    compressor_, learner_, decoder_, refiner_, features_
         The fitted parts. ``compressor_.operator_`` is A.
+    scaling_ : transformer or None
+        How features are scaled, where that was chosen.
     labels_, classes_ : list, array
         The labels in column order.
     label_counts_ : array (d,)
         How many of the rows learned from have each label.
+    n_samples_seen_ : int
+        How many rows were learned from.
+    threshold_ : float
+        From which score on ``predict`` takes a label.
+    report_ : Report
+        What was chosen and why, and what to expect.
 
     References
     ----------
@@ -91,11 +125,14 @@ class CompressedLabelClassifier(LabelPredictor):
 
     def __init__(
         self,
-        compressor: Compressor | str = "hadamard",
-        learner: Learner | BaseEstimator | str = "ridge",
-        decoder: Decoder | str = "omp",
+        compressor: Compressor | str = "auto",
+        learner: Learner | BaseEstimator | str = "auto",
+        decoder: Decoder | str = "auto",
         *,
+        refiner: Refiner | str | None = "auto",
         features: BaseEstimator | str | None = None,
+        budget: str = "balanced",
+        threshold: float | str = "f1",
         random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -103,12 +140,20 @@ class CompressedLabelClassifier(LabelPredictor):
         self.compressor = compressor
         self.learner = learner
         self.decoder = decoder
+        self.refiner = refiner
         self.features = features
+        self.budget = budget
+        self.threshold = threshold
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    _words = LabelPredictor._words | {"compressor": COMPRESSORS, "decoder": DECODERS}
+    # "auto" has the parameters of what it most often is.
+    _words = LabelPredictor._words | {
+        "compressor": {**COMPRESSORS, "auto": WhitenedCompressor},
+        "learner": {**LEARNERS, "auto": RidgeLearner},
+        "decoder": {**DECODERS, "auto": lambda: OMPDecoder(penalty=0.1)},
+    }
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CompressedLabelClassifier:
         """Learn from X (n, p) and y.
@@ -123,8 +168,36 @@ class CompressedLabelClassifier(LabelPredictor):
             How much each row counts, in the regressions and in the frequencies of the labels. The learner must take
             weights.
         """
-        self._learn(self._make_learner(), "fit", X, y, sample_weight)
-        self._current()  # predictions find it made
+        budget, threshold = check_choice(self.budget, "budget", BUDGETS), self._check_threshold()
+        learner = None if self.learner == "auto" else self._make_learner()
+        refiner = self._make_refiner()
+        if sample_weight is not None:
+            _check_takes_weights(learner)
+        X, Y, vocabulary = self._check_training(X, y)
+        weights = None if sample_weight is None else check_weights(sample_weight, X)
+        seed = check_random_state(self.random_state).randint(2**31)
+        with verbosity(self.verbose):
+            compressor = self._make_compressor(Y.shape[1], seed)
+            decoder = self._make_decoder(compressor)
+            choice = None
+            if learner is None:
+                choice = choose(X, Y, budget, scale=self.features is None, kernels=weights is None, random_state=seed)
+                learner = choice.learner
+            scaling = None if choice is None or choice.features is None else make_features(choice.features)
+            X = X if scaling is None else scaling.fit_transform(X)
+            refiner = refiner if Y.shape[0] >= LEAST_ROWS else None
+            start = time.perf_counter()
+            reconstruction = _fit_reconstruction(compressor, decoder, X, Y, weights)
+            calibration = self._fit_parts(X, Y, learner, reconstruction, refiner, weights)
+            log("learned from %d rows in %.1f s", Y.shape[0], _since(start))
+        with changing:
+            self.compressor_, self.decoder_, self.learner_, self.refiner_ = compressor, decoder, learner, refiner
+            self.scaling_, self.vocabulary_ = scaling, vocabulary
+            self.threshold_ = (
+                threshold if threshold is not None else calibration.threshold if calibration else THRESHOLD
+            )
+            self.report_ = report_fit(self, choice, calibration)
+            self._state = Parts(learner, reconstruction, refiner)
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> CompressedLabelClassifier:
@@ -135,12 +208,14 @@ class CompressedLabelClassifier(LabelPredictor):
         is by the model before the update, or by the one after.
         """
         if "learner_" not in vars(self):
-            return self._learn(_updatable(self._make_learner()), "partial_fit", X, y, sample_weight)
+            return self._begin(X, y, sample_weight)
         X = self._check_features(X)
         with changing:
             vocabulary, Y = self.vocabulary_.extend(y)
             check_same_length(X, Y)
-            self._learn_more(vocabulary, X, lambda operator: operator.compress(Y), _count(Y), sample_weight)
+            self._learn_more(vocabulary, X, lambda operator: operator.compress(Y), count_labels(Y), sample_weight)
+            if self.refiner_ is not None:
+                self.refiner_ = self.refiner_.updated(X, Y, 1)
         return self
 
     def _learn_more(
@@ -151,13 +226,15 @@ class CompressedLabelClassifier(LabelPredictor):
         label_counts: IntArray,
         sample_weight: Any = None,
     ) -> None:
-        """Learn from rows, given the labels with those that are new, and what A makes of the labels of the rows."""
+        """Learn regressions from rows, given the labels with new ones, and what A makes of the labels of the rows."""
         with changing:
             operator = self.compressor_.operator_.for_labels(vocabulary.n_labels)
             learner = learn(self._copy_learner(), "partial_fit", X, targets(operator), sample_weight)
             if self.label_counts_ is not None:
                 known = np.pad(self.label_counts_, (0, vocabulary.n_labels - len(self.label_counts_)))
                 self.label_counts_ = known + label_counts
+            if self.n_samples_seen_ is not None:
+                self.n_samples_seen_ += int(X.shape[0])
             self.compressor_.operator_, self.vocabulary_ = operator, vocabulary
             self.learner_, self._state = learner, None
 
@@ -173,7 +250,11 @@ class CompressedLabelClassifier(LabelPredictor):
             counts = self._counts_without(Y)
             Z = self.compressor_.operator_.compress(Y)
             self.learner_ = learn(self._copy_learner(), "forget", X, Z, sample_weight)
+            if self.refiner_ is not None:
+                self.refiner_ = self.refiner_.updated(X, Y, -1)
             self.label_counts_, self._state = counts, None
+            if self.n_samples_seen_ is not None:
+                self.n_samples_seen_ -= Y.shape[0]
         return self
 
     def measure(self, X: Any) -> FloatArray:
@@ -190,47 +271,137 @@ class CompressedLabelClassifier(LabelPredictor):
         parts = self._current()
         return diagnose(parts.operator, self.decoder_, predict_measurements(parts.learner, X), Y, k)
 
-    def _learn(self, learner: Learner, step: str, X: Any, y: Any, sample_weight: Any) -> CompressedLabelClassifier:
-        """Learn from the first rows, by a step of the learner: "fit" or "partial_fit"."""
-        if sample_weight is not None and not learner.takes_weights:
-            raise TypeError(f"{type(learner).__name__} does not take sample_weight. Use RidgeLearner, which does.")
-        X, Y, vocabulary = self._check_training(X, y)
-        weights = None if sample_weight is None else check_weights(sample_weight, X)
-        start = time.perf_counter()
-        compressor, decoder = self._make_compressor(*_label_shares(Y, weights)), self._make_decoder().fit_labels(Y)
-        decoder.support_size(compressor.operator_)  # refuse a support that does not fit before any work
-        with verbosity(self.verbose):
-            Z = compressor.operator_.compress(Y)
-            log("compressed %d labels to %d measurements in %.1f s", Y.shape[1], Z.shape[1], _since(start))
-            start = time.perf_counter()
-            learner = learn(learner, step, X, Z, weights)
-            log("learned %d regressions on %d rows in %.1f s", Z.shape[1], len(Z), _since(start))
-        self._set_parts(compressor, learner, decoder, vocabulary, _count(Y))
+    def refresh(self, X: Any, y: Any) -> CompressedLabelClassifier:
+        """Learn again, from these rows, what updates leave as it was: classifiers of labels, and probabilities.
+
+        The regressions stay as they are. Give the rows that the model has learned from, or as many as there are.
+        """
+        check_is_fitted(self)
+        if self.refiner_ is None:
+            raise InputError("The model has no refiner to refresh. Fit it with refiner='auto'.")
+        X = self._check_features(X)
+        with changing, verbosity(self.verbose):
+            Y = self.vocabulary_.read(y)
+            check_same_length(X, Y)
+            parts, refiner = self._current(), clone(self.refiner_)
+            learner = parts.learner.unfitted()
+            H = learner.fit_out_of_sample(X, parts.operator.compress(Y))
+            calibration = refiner.fit(X, Y, H, learner, parts.reconstruction)
+            self.threshold_ = _first(self._check_threshold(), calibration.threshold)
+            self.refiner_, self._state = refiner, Parts(parts.learner, parts.reconstruction, refiner)
+            self.report_ = report_fit(self, None, calibration)
         return self
 
-    def _set_parts(
-        self, compressor: Compressor, learner: Learner, decoder: Decoder, vocabulary: Vocabulary, label_counts: IntArray
+    def _has_probabilities(self) -> bool:
+        """Tell whether there is a refiner; also, before a fit, whether there will be one."""
+        if "learner_" in vars(self) and self.refiner_ is None:
+            raise AttributeError("This model has no refiner, and its scores are no probabilities: see predict_scores.")
+        return self.refiner is not None or "learner_" in vars(self)
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> CSR:
+        """Return the probabilities of the candidate labels of each row, as CSR (n, d); of other labels it is near 0."""
+        return self.predict_scores(X)
+
+    def explain(self, x: Any, label: Label) -> Explanation:
+        """Tell what spoke for a label, and what against it.
+
+        Exact for ridge and for the linear classifiers of refinement: the parts add up to the score. With other
+        learners a part is what the score loses without the feature.
+
+        Parameters
+        ----------
+        x : one row of X, as a batch of one, or one text
+        label : label
+            One that the model knows: a column number where labels have no names.
+        """
+        parts = self._current()
+        j = int(self.vocabulary_.columns_of([label], "label")[0])
+        row = self._check_features([x] if isinstance(x, str) else x)
+        if row.shape[0] != 1:
+            raise InputError(f"x must be one row. Got {row.shape[0]}.")
+        names = self._feature_names()
+
+        def predict(X: Any) -> FloatArray:
+            return predict_measurements(parts.learner, X)
+
+        found = explain_measurements(parts.learner, parts.operator, row, j, label, names, predict)
+        if parts.refiner is None:
+            return found
+        probability = float(self._scores(row, 1)[[0]].toarray()[0, j])
+        ranker = explain_ranker(parts.refiner.ranker, row, j, label, names)
+        return replace(found, probability=probability, ranker=ranker)
+
+    def _feature_names(self) -> Any:
+        if hasattr(self.features_, "get_feature_names_out"):
+            return self.features_.get_feature_names_out()
+        return getattr(self, "feature_names_in_", range(self.n_features_in_))
+
+    def _begin(self, X: Any, y: Any, sample_weight: Any) -> CompressedLabelClassifier:
+        """Learn from the first rows in a way that more can follow. Nothing is chosen by them, and nothing refined."""
+        learner = _updatable(RidgeLearner() if self.learner == "auto" else self._make_learner())
+        if sample_weight is not None:
+            _check_takes_weights(learner)
+        X, Y, vocabulary = self._check_training(X, y)
+        weights = None if sample_weight is None else check_weights(sample_weight, X)
+        seed = check_random_state(self.random_state).randint(2**31)
+        compressor = self._make_compressor(Y.shape[1], seed)
+        decoder = self._make_decoder(compressor)
+        with verbosity(self.verbose):
+            _fit_reconstruction(compressor, decoder, X, Y, weights)
+            learner = learn(learner, "partial_fit", X, compressor.operator_.compress(Y), weights)
+        self._set_unrefined(compressor, learner, decoder, vocabulary)
+        return self
+
+    def _set_unrefined(
+        self, compressor: Compressor, learner: Learner, decoder: Decoder, vocabulary: Vocabulary
     ) -> None:
-        """Become the model of these fitted parts."""
+        """Become the model of these fitted parts, without refinement."""
         with changing:
             self.compressor_, self.decoder_, self.learner_ = compressor, decoder, learner
-            self.vocabulary_, self.label_counts_, self._state = vocabulary, label_counts, None
+            self.refiner_, self.scaling_, self.vocabulary_, self._state = None, None, vocabulary, None
+            self.threshold_ = _first(self._check_threshold(), THRESHOLD)
+            self.report_ = report_fit(self, None, None)
+
+    def _fit_parts(
+        self, X: Any, Y: CSR, learner: Learner, reconstruction: Reconstruction, refiner: Refiner | None, weights: Any
+    ) -> Calibration | None:
+        Z = reconstruction.operator.compress(Y)
+        if refiner is None:
+            learn(learner, "fit", X, Z, weights)
+            return None
+        H = learn(learner, "fit_out_of_sample", X, Z, weights)
+        return refiner.fit(X, Y, H, learner, reconstruction, weights)
 
     def _scores(self, X: Any, at_least: int) -> CSR:
-        parts = self._current()
-        rows = max(1, min(256, DECODE_NUMBERS // parts.operator.n_labels))
+        learner, reconstruction, refiner = self._current()
+        rows = max(1, min(256, DECODE_NUMBERS // reconstruction.operator.n_labels))
         found = []
         with self.decoder_.one_warning() as decoder:
+            reconstruction = reconstruction._replace(decoder=decoder)
             for block in row_blocks(X.shape[0], MEASURE_ROWS):
-                H = predict_measurements(parts.learner, X[block])
+                H = predict_measurements(learner, X[block])
 
                 def decode(rows: slice, H: FloatArray = H) -> CSR:
-                    return decoder.decode(parts.state, H[rows])
+                    return decoder.decode(reconstruction.state, H[rows])
 
                 with verbosity(self.verbose):
                     report_progress("decoding", block.start / X.shape[0])
-                found += map_rows(decode, len(H), rows, self.n_jobs)
+                if refiner is not None:
+                    found.append(refiner.predict(X[block], H, reconstruction))
+                else:
+                    found += map_rows(decode, len(H), rows, self.n_jobs)
         return sp.vstack(found, format="csr")
+
+    def _choose(self, scores: CSR) -> CSR:
+        chosen = above(scores, self.threshold_)
+        if self.refiner_ is None or self.threshold != "f1":
+            return chosen
+        return _with_best(chosen, scores)
+
+    def _check_features(self, X: Any) -> Any:
+        X = super()._check_features(X)
+        return X if self.scaling_ is None else self.scaling_.transform(X)
 
     def _current(self) -> Parts:
         """Return what to predict with, made once per process and again after an update."""
@@ -239,8 +410,8 @@ class CompressedLabelClassifier(LabelPredictor):
         if parts is None:
             with changing:
                 _ = getattr(self.learner_, "coef_", None)  # solved for the rows of all updates, once
-                operator = self.compressor_.operator_
-                self._state = parts = Parts(self.learner_, operator, self.decoder_.prepare(operator))
+                reconstruction = Reconstruction.by(self.decoder_, self.compressor_.operator_)
+                self._state = parts = Parts(self.learner_, reconstruction, self.refiner_)
         return parts
 
     def _check_sizes(self) -> None:
@@ -248,10 +419,19 @@ class CompressedLabelClassifier(LabelPredictor):
         require(operator.n_labels == self.vocabulary_.n_labels, "A must have a column for each label")
         require(operator.n_measurements == m, f"A has {operator.n_measurements} rows, and {m} numbers are predicted")
         self.decoder_.support_size(operator)
+        check_real(self.threshold_, "threshold_", low=0)
+        require(self.report_ is None or isinstance(self.report_, Report), "report_ must be a report")
+        if self.refiner_ is not None:
+            require(isinstance(self.refiner_, Refiner), "refiner_ must be a refiner")
+            self.refiner_.check_sizes(self.n_features_in_, m, operator.n_labels)
         if m * operator.n_labels <= TRIED_NUMBERS:  # what a larger A needs is made when it is first used
             self.decoder_.decode(self.decoder_.prepare(operator), np.zeros((1, m), np.float32))
 
-    label_counts_: IntArray | None = None  # a model file of before has none
+    # A model file of before has none of these.
+    refiner_: Refiner | None = None
+    scaling_: Any = None
+    threshold_: float = THRESHOLD
+    report_: Report | None = None
     _state: Parts | None = None
 
     def __getstate__(self) -> Any:
@@ -265,7 +445,7 @@ class CompressedLabelClassifier(LabelPredictor):
         """Return the counts of labels without these rows; refuse rows that cannot have been learned."""
         if self.label_counts_ is None:
             return None
-        counts = self.label_counts_ - _count(Y)
+        counts = self.label_counts_ - count_labels(Y)
         if counts.min() < 0:
             j = int(counts.argmin())
             raise InputError(
@@ -274,19 +454,54 @@ class CompressedLabelClassifier(LabelPredictor):
             )
         return counts
 
-    def _make_compressor(self, n_labels: int, k: float, frequencies: Any) -> Compressor:
-        if isinstance(self.compressor, Compressor):
-            compressor = clone(self.compressor)
-        else:
-            compressor = check_choice(self.compressor, "compressor", COMPRESSORS)()
+    def _make_compressor(self, n_labels: int, seed: int) -> Compressor:
+        words = {**COMPRESSORS, "auto": lambda: choose_compressor(n_labels)}
+        given = self.compressor
+        compressor = clone(given) if isinstance(given, Compressor) else check_choice(given, "compressor", words)()
         if compressor.random_state is None:
-            compressor.random_state = check_random_state(self.random_state).randint(2**31)
-        return compressor.fit_frequencies(n_labels, k, frequencies)
+            compressor.random_state = seed
+        return compressor
 
-    def _make_decoder(self) -> Decoder:
-        if isinstance(self.decoder, Decoder):
-            return clone(self.decoder)
-        return check_choice(self.decoder, "decoder", DECODERS)()
+    def _make_decoder(self, compressor: Compressor) -> Decoder:
+        words = {**DECODERS, "auto": lambda: choose_decoder(compressor)}
+        given = self.decoder
+        return clone(given) if isinstance(given, Decoder) else check_choice(given, "decoder", words)()
+
+    def _make_refiner(self) -> Refiner | None:
+        if self.refiner is None or isinstance(self.refiner, Refiner):
+            return clone(self.refiner) if self.refiner is not None else None
+        words = {"auto": lambda: choose_refiner(BUDGETS[self.budget])}
+        return check_choice(self.refiner, "refiner", words)()
+
+    def _check_threshold(self) -> float | None:
+        """Return the threshold, if it is a number."""
+        if self.threshold == "f1":
+            return None
+        return check_real(self.threshold, "threshold", low=0, high=1, remedy="'f1' chooses.")
+
+
+def _fit_reconstruction(compressor: Compressor, decoder: Decoder, X: Any, Y: CSR, weights: Any) -> Reconstruction:
+    """Fit A to the rows, and prepare a decoder; refuse a support that does not fit before any other work."""
+    operator = compressor.fit_rows(X, Y, weights).operator_
+    decoder.fit_labels(Y).support_size(operator)
+    log("compressed %d labels to %d measurements", Y.shape[1], operator.n_measurements)
+    return Reconstruction.by(decoder, operator)
+
+
+def _check_takes_weights(learner: Learner | None) -> None:
+    if learner is not None and not learner.takes_weights:
+        raise TypeError(f"{type(learner).__name__} does not take sample_weight. Use RidgeLearner, which does.")
+
+
+def _with_best(chosen: CSR, scores: CSR) -> CSR:
+    """Return what was chosen, and the best label of each row without one, unless none is likely."""
+    none = np.ones(scores.shape[0])
+    row = np.repeat(np.arange(scores.shape[0]), np.diff(scores.indptr))
+    np.multiply.at(none, row, 1 - scores.data.astype(np.float64))
+    lacking = np.flatnonzero((np.diff(chosen.indptr) == 0) & (none < NONE_LIKELY))
+    best = top_k(scores[lacking], 1).labels[:, 0]
+    extra = sp.csr_array((np.ones(len(best), np.int64), (lacking, best)), shape=chosen.shape)
+    return sp.csr_array(chosen + extra)
 
 
 def _updatable(learner: Learner) -> Learner:
@@ -295,17 +510,9 @@ def _updatable(learner: Learner) -> Learner:
     return learner
 
 
-def _label_shares(Y: CSR, weights: Any) -> tuple[int, float, Any]:
-    """Return the number of labels, how many a row has on average, and the share of rows that have each."""
-    if weights is None:
-        return Y.shape[1], Y.nnz / Y.shape[0], Y.sum(axis=0) / Y.shape[0]
-    weights = weights / weights.sum()
-    return Y.shape[1], float(weights @ np.diff(Y.indptr)), weights @ Y
-
-
-def _count(Y: CSR) -> IntArray:
-    """Return how many rows have each label."""
-    return np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.int64)
+def _first(*values: float | None) -> float:
+    """Return the first that is given."""
+    return next(value for value in values if value is not None)
 
 
 def _since(start: float) -> float:

@@ -10,11 +10,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from labelsense._html import html_table
 from labelsense._label_input import read_labels
 from labelsense._storage import Parts, is_plain, require, storable
 from labelsense._typing import CSR, FloatArray, IntArray, Label
 from labelsense._validation import as_list
 from labelsense.errors import InputError
+
+SHOWN = 20  # rows, in a notebook
 
 
 class TopK(NamedTuple):
@@ -30,6 +33,14 @@ class TopK(NamedTuple):
 
     labels: NDArray[Any]
     scores: FloatArray
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [i, ", ".join(f"{label} {score:.2f}" for label, score in zip(*row, strict=True) if label not in (None, -1))]
+            for i, row in enumerate(zip(self.labels[:SHOWN].tolist(), self.scores[:SHOWN].tolist(), strict=True))
+        ]
+        more = f"<p>and {len(self.labels) - SHOWN:,} rows more</p>" if len(self.labels) > SHOWN else ""
+        return html_table(["row", "labels and scores, best first"], rows) + more
 
 
 @storable()
@@ -170,3 +181,38 @@ def top_k(scores: CSR, k: int) -> TopK:
     labels[row[best], place[best]] = scores.indices[order[best]]
     values[row[best], place[best]] = scores.data[order[best]]
     return TopK(labels, values)
+
+
+def scale_columns(M: CSR, factors: Any) -> CSR:
+    """Return M diag(factors).
+
+    With :func:`~labelsense.metrics.inverse_propensities`, ``A.compress(scale_columns(Y, weights))`` are targets whose
+    decoded scores rank labels by weight times probability, which is best for propensity-scored precision; scaled by
+    the inverse weights, they estimate probabilities again.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> scale_columns(sp.csr_array([[1, 0, 1]]), [2.0, 3.0, 4.0]).toarray().tolist()
+    [[2.0, 0.0, 4.0]]
+    """
+    scaled = M.data * np.asarray(factors, dtype=np.float32)[M.indices]
+    return sp.csr_array((scaled, M.indices, M.indptr), shape=M.shape)
+
+
+def count_labels(Y: CSR) -> IntArray:
+    """Return how many rows have each label."""
+    return np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.int64)
+
+
+def keep_best(scores: FloatArray, keep: int) -> CSR:
+    """Return the ``keep`` largest scores of each row as CSR, ties to the lowest column."""
+    n, d = scores.shape
+    # Only a label that reaches the keep-th largest value can be among the best; among equals the lowest columns are.
+    level = np.partition(scores, d - keep, axis=1)[:, d - keep, None]
+    above, equal = scores > level, scores == level
+    equal &= np.cumsum(equal, axis=1) <= keep - above.sum(axis=1, keepdims=True)
+    columns = np.nonzero(above | equal)[1]
+    values = np.take_along_axis(scores, columns.reshape(n, keep), axis=1)
+    indptr = np.arange(0, n * keep + 1, keep)
+    return sp.csr_array((values.ravel().astype(np.float32), columns, indptr), shape=(n, d))

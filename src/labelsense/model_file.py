@@ -19,6 +19,7 @@ kind, shape and place of each array. Its ``__metadata__`` has one entry, ``label
 - ``{"is": "csr", "parts": {"data", "indices", "indptr", "shape"}}``: a sparse matrix;
 - ``{"is": CLASS, "settings": {...}, "learned": {...}}``: an estimator, by its constructor's parameters and what ``fit``
   has set. ``{"is": CLASS, "parts": {...}}``: another object. The class is one that is registered in ``_storage.py``;
+- ``{"is": "encoder"}``: the encoder of texts, which is code. ``load_model`` is given it;
 - ``{"is": "skops", "array": NAME}``: another scikit-learn estimator, or a list of them, stored by skops.
 
 The first tree is a classifier. A reader reads every format up to its own: when the layout changes, ``FORMAT`` goes up
@@ -68,7 +69,7 @@ def save_model(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
         write_tensors(temporary, encoder.arrays, {"labelsense": header})
 
 
-def load_model(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
+def load_model(path: str | os.PathLike[str], *, mmap: bool = False, encoder: Any = None) -> Any:
     """Return the model that :func:`save_model` wrote.
 
     The file may come from anywhere: it is data, and every part is checked. A file that is not a model, is cut off,
@@ -81,6 +82,8 @@ def load_model(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
         Leave the weights on disk and map them into memory, where a row reads only those that it needs. Use it for
         a few predictions of a large model, or to share one between processes. A mapped file must not be written over
         in place, as ``cp`` does: that ends the process. ``clf.save`` never does it; it replaces the file.
+    encoder : object, optional
+        The encoder of texts, for a model that was trained with one: a file holds no code.
 
     Examples
     --------
@@ -98,7 +101,7 @@ def load_model(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
     with _open(path) as file:
         header, tensors = _read(file, path, mmap)
         try:
-            return Decoder(tensors.take).decode_root(header["model"])
+            return Decoder(tensors.take, encoder).decode_root(header["model"])
         except (ImportError, OSError):
             raise
         except Exception as error:  # whatever a made-up file makes our constructors say

@@ -16,9 +16,11 @@ from labelsense._memory import available_memory
 from labelsense._progress import log
 from labelsense._version import __version__
 from labelsense.data import Examples, read_examples, stream_examples
+from labelsense.data.adapt import with_uris
 from labelsense.data.formats.source import strip_compression
 from labelsense.data.statistics import Tabulate
 from labelsense.data.store import CHUNK_ROWS, gather, write_chunks
+from labelsense.data.subjects import Subjects
 from labelsense.errors import InputError
 from labelsense.scale import Choices, train_chunks
 from labelsense.training import Training, train
@@ -37,6 +39,7 @@ def train_file(
     test: Path | None = None,
     format: str | None = None,
     text_fields: Sequence[str] | None = None,
+    subjects: Subjects | None = None,
 ) -> Training:
     """Learn from a file of any size and write the model: in memory if it fits, or else in chunks.
 
@@ -55,21 +58,39 @@ def train_file(
         times its size is less, 32 times if it is compressed.
     test, format, text_fields
         Rows to evaluate on, and as for :func:`~labelsense.data.read_examples`.
+    subjects : Subjects, optional
+        What labels are called: they become URIs, and the model remembers it.
     """
+    unknown: dict[str, None] = {}
+
+    def resolved(examples: Examples) -> Examples:
+        examples, new = with_uris(examples, subjects)
+        unknown.update(dict.fromkeys(new))
+        return examples
+
+    def finish(training: Training) -> Training:
+        if subjects is not None:
+            training.model.subjects_ = subjects
+            training.report.update({"subjects": len(subjects), "unknown_labels": list(unknown)})
+        training.model.save(output)
+        return training
+
     folder = output.with_name(f".{output.name}.scratch")
     limit = SHARE * available_memory() if memory is None else memory
     if needs_memory(path) <= limit and not folder.exists():
-        others = None if test is None else read_examples(test, format, text_fields)
-        training = train(read_examples(path, format, text_fields), test=others, **choices)
-        training.model.save(output)
-        return training
-    inputs = {"data": identity(path), "test": test and identity(test), "format": format, "text_fields": text_fields}
+        others = None if test is None else with_uris(read_examples(test, format, text_fields), subjects)[0]
+        return finish(train(resolved(read_examples(path, format, text_fields)), test=others, **choices))
+    inputs = {
+        "subjects": subjects and len(subjects),
+        "data": identity(path),
+        "test": test and identity(test),
+        "format": format,
+        "text_fields": text_fields,
+    }
     with scratch_folder(folder, {**inputs, **choices}, {"memory": memory}, {"memory": limit}) as known:
-        batches = stream_examples(path, format, CHUNK_ROWS, text_fields)
+        batches = map(resolved, stream_examples(path, format, CHUNK_ROWS, text_fields))
         tests = None if test is None else stream_examples(test, format, CHUNK_ROWS, text_fields)
-        training = train_stream(batches, folder, Choices(**choices), memory=known["memory"], test=tests)
-        training.model.save(output)
-    return training
+        return finish(train_stream(batches, folder, Choices(**choices), memory=known["memory"], test=tests))
 
 
 def train_stream(

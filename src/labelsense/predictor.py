@@ -15,7 +15,7 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from labelsense._storage import require
+from labelsense._storage import require, require_array
 from labelsense._typing import CSR, FloatArray, IntArray, Label
 from labelsense._validation import (
     check_choice,
@@ -28,9 +28,10 @@ from labelsense._validation import (
     check_texts,
 )
 from labelsense.errors import InputError
-from labelsense.features import FEATURES, is_vectoriser, make_features
-from labelsense.labels import TopK, Vocabulary, top_k
-from labelsense.metrics import ranking_figures
+from labelsense.evaluation import Evaluation, evaluate_predictions
+from labelsense.features import FEATURES, EncodedTexts, is_vectoriser, make_features
+from labelsense.labels import TopK, Vocabulary, count_labels, top_k
+from labelsense.metrics import above, ndcg_at_k, propensity_weights, ranking_figures
 from labelsense.model_file import save_model
 from labelsense.regress import LEARNERS, Learner, SklearnLearner
 
@@ -49,7 +50,10 @@ class LabelPredictor(BaseEstimator, ABC):
     verbose: int
     vocabulary_: Vocabulary
     features_: Any = None  # what makes features of X, in a model that takes something else
+    label_counts_: IntArray | None = None  # rows learned from that have each label; files of before have none
+    n_samples_seen_: int | None = None  # rows learned from
 
+    _scores_more: ClassVar[bool] = False  # whether there are scores of more labels if more are asked for
     _words: ClassVar[dict[str, dict[str, Any]]] = {"learner": LEARNERS, "features": FEATURES}
 
     @abstractmethod
@@ -100,27 +104,54 @@ class LabelPredictor(BaseEstimator, ABC):
 
         They have if the model was fitted on label lists, or on a data frame with the labels as columns.
         """
-        scores = self.predict_scores(X)
-        chosen = sp.csr_array((scores.data >= THRESHOLD, scores.indices, scores.indptr), shape=scores.shape)
-        chosen.eliminate_zeros()
-        return chosen.astype(np.int64) if self.vocabulary_.names is None else self.vocabulary_.lists(chosen)
+        chosen = self._choose(self.predict_scores(X))
+        return chosen if self.vocabulary_.names is None else self.vocabulary_.lists(chosen)
+
+    def _choose(self, scores: CSR) -> CSR:
+        """Return the labels to predict, given the scores of some rows, as an indicator matrix."""
+        return above(scores, THRESHOLD)
 
     def score(self, X: Any, y: Any) -> float:
         """Return nDCG at 5. Labels that were not in the training data count as not found."""
-        return self.evaluate(X, y, [5])["nDCG@5"]
+        X, Y, unseen = self._check_test(X, y)
+        return ndcg_at_k(Y, self._scores(X, 5), 5, unseen=unseen)
 
-    def evaluate(self, X: Any, y: Any, ks: Sequence[int] = (1, 3, 5)) -> dict[str, float]:
-        """Return precision, recall and nDCG at each k, from 0 to 1: ``{"P@1": ..., "recall@1": ..., "nDCG@1": ...}``.
+    def evaluate(self, X: Any, y: Any, ks: Sequence[int] = (1, 3, 5)) -> Evaluation:
+        """Return how good the predictions are, from 0 to 1: a dictionary, which ``print`` shows as a table.
+
+        At each k: ``"P@1"`` (precision), ``"recall@1"``, ``"nDCG@1"``, ``"PSP@1"`` (propensity-scored precision, by the
+        counts of the training rows) and ``"coverage@1"`` (the share of the labels that are among the k best of some
+        row). Of ``predict``: ``"F1"`` (the mean over rows), ``"F1 micro"``, ``"F1 macro"``, ``"precision"``,
+        ``"recall"``, ``"predicted labels"`` (of a row) and ``"empty rows"`` (the share that gets no label). Of
+        ``predict_proba``, in a model that has it: ``"ECE"`` (calibration error), ``"expected labels"`` (the sum of the
+        probabilities of a row) and ``"missed"`` (the share of the true labels that have no probability). ``"labels"``
+        is how many a row has. See :class:`~labelsense.evaluation.Evaluation` for what else is in it.
 
         Labels that were not in the training data count as not found, places without a label as misses.
         """
         ks = [check_count(k, "each of ks") for k in ks]
         if not ks:
             raise InputError("ks must name at least one k. Got none.")
-        return self._figures(*self._check_test(X, y), ks)
+        X, Y, unseen = self._check_test(X, y)
+        scores = ranking = self._scores(X, 1)
+        if self._scores_more and np.diff(scores.indptr).min() < min(max(ks), Y.shape[1]):
+            ranking = self._scores(X, max(ks))
+        weights = None
+        if self.label_counts_ is not None and self.n_samples_seen_ is not None:
+            weights = propensity_weights(np.append(self.label_counts_, 0), self.n_samples_seen_)
+        return evaluate_predictions(
+            Y,
+            unseen,
+            ks,
+            ranking,
+            self._choose(scores),
+            scores if hasattr(self, "predict_proba") else None,
+            weights,
+            self.labels_,
+        )
 
     def _figures(self, X: Any, Y: CSR, unseen: Any, ks: Sequence[int] = (1, 3, 5)) -> dict[str, float]:
-        """Return the figures of ``evaluate`` for features, known labels and the numbers of those that are unknown."""
+        """Return precision, recall and nDCG of features, known labels and the numbers of those that are unknown."""
         return ranking_figures(Y, top_k(self._scores(X, max(ks)), max(ks)), ks, unseen)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -132,6 +163,11 @@ class LabelPredictor(BaseEstimator, ABC):
     def _check_complete(self) -> None:
         """Refuse parts that do not fit together, as a file may have them, before any of them is used."""
         require(isinstance(self.vocabulary_, Vocabulary), "it must have labels")
+        if self.label_counts_ is not None:
+            require_array(self.label_counts_, "label_counts_", "int64", (self.vocabulary_.n_labels,))
+            require(self.label_counts_.min() >= 0, "label_counts_ must not be negative")
+        seen = self.n_samples_seen_
+        require(seen is None or (type(seen) is int and seen > 0), "n_samples_seen_ must be a whole number")
         transform = getattr(self.features_, "transform", None)
         require(self.features_ is None or callable(transform), "features_ must be a transformer")
         self._check_sizes()
@@ -156,7 +192,7 @@ class LabelPredictor(BaseEstimator, ABC):
     @property
     def takes_text(self) -> bool:
         """Whether X holds texts."""
-        return is_vectoriser(self.features_)
+        return is_vectoriser(self.features_) or isinstance(self.features_, EncodedTexts)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; with ``deep``, also those of the parts, given as objects or as words."""
@@ -193,6 +229,7 @@ class LabelPredictor(BaseEstimator, ABC):
         check_same_length(X, Y)
         if self.features_ is not None:
             X = self._check_rows(self.features_.fit_transform(X, y), reset=True)
+        self.label_counts_, self.n_samples_seen_ = count_labels(Y), Y.shape[0]
         return X, Y, vocabulary
 
     def _check_test(self, X: Any, y: Any) -> tuple[Any, CSR, Any]:

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.utils import check_random_state
 
 from labelsense._checkpoint import checkpoints_in, read_json, write_json
 from labelsense._chunks import Chunks, split_rows
 from labelsense._progress import log, verbosity
 from labelsense._typing import IntArray
-from labelsense.compress.base import Operator
+from labelsense.compress.base import Compressor, Operator
 from labelsense.data import Examples
 from labelsense.data.adapt import features_for, features_of_kind, labels_for
 from labelsense.data.formats.base import concatenate
@@ -29,8 +30,10 @@ from labelsense.estimator import CompressedLabelClassifier
 from labelsense.features import make_features
 from labelsense.features.streams import StreamedFeatures
 from labelsense.predictor import learn
+from labelsense.regress import RidgeLearner
 from labelsense.regress.chunked import ChunkedDesign
-from labelsense.training import Training, describe, hold_out_rows, make_model
+from labelsense.training import MOST_UPDATE_WORDS, Training, describe, hold_out_rows, make_model
+from labelsense.training import make_features as make_training_features
 
 
 @dataclass(frozen=True)
@@ -56,10 +59,12 @@ class Choices:
         return word
 
     def make(self, word: str | None) -> tuple[CompressedLabelClassifier, StreamedFeatures]:
-        """Return a model, and what makes its features of rows in chunks."""
+        """Return a model without refinement, and what makes its features of rows in chunks."""
+        n_features = self.n_features
+        if n_features is None and self.updatable and word in ("words", "characters"):
+            n_features = MOST_UPDATE_WORDS
         model = make_model(
-            word or "none",
-            self.n_features,
+            make_training_features(word or "none", n_features),
             self.n_measurements,
             self.compressor,
             self.learner,
@@ -67,7 +72,7 @@ class Choices:
             self.decoder,
             self.updatable,
             self.random_state,
-        )
+        ).set_params(refiner=None)
         return model, StreamedFeatures(None if model.features is None else make_features(model.features))
 
 
@@ -107,36 +112,50 @@ def fit_chunks(
     Chunks
         What it has learned from: features, and a column for each of its labels.
     """
-    learner, decoder = model._make_learner(), model._make_decoder()
+    learner = RidgeLearner("loo") if model.learner == "auto" else model._make_learner()
+    if model.refiner is not None:
+        raise InputError("refiner must be None for rows that are not all in memory.")
     if not learner.takes_updates:
         raise InputError(
             f"learner must be ridge for rows that are not all in memory. Got {type(learner).__name__}. "
             "Give it more memory, or fewer rows."
         )
-    if decoder.learns:
-        raise InputError(
-            f"decoder must learn nothing for rows that are not all in memory. Got {type(decoder).__name__}."
-        )
     with verbosity(model.verbose):
         counted = raw.total(Count(features.max_words), None if rows is None else split_rows(rows, raw.lengths))
         vocabulary = _check_labels(counted)
+        counts = counted.label_counts(vocabulary)
+        compressor = _fit_compressor(model, vocabulary.n_labels, counts, counted)
+        operator: Operator = compressor.operator_
+        decoder = model._make_decoder(compressor)
+        if decoder.learns:
+            raise InputError(
+                f"decoder must learn nothing for rows that are not all in memory. Got {type(decoder).__name__}."
+            )
         model.features_ = features.fit(counted.rows, counted.rows_with, counted.occurrences)
         log("%d rows, %d features, %d labels", counted.rows, features.n_features, vocabulary.n_labels)
         chunks = raw.map(Finish(features, vocabulary))
         design = ChunkedDesign(chunks, features.n_features, sparse=sparse, memory=memory)
         if rows is not None:
             design = design.rows(rows)
-        counts = counted.label_counts(vocabulary)
-        compressor = model._make_compressor(
-            vocabulary.n_labels, counted.label_entries / counted.rows, counts / counted.rows
-        )
-        operator: Operator = compressor.operator_
         decoder.support_size(operator)
         targets = design.targets(operator.compress, operator.n_measurements)
         learner = learn(learner, step, design, targets)
     model.n_features_in_ = features.n_features
-    model._set_parts(compressor, learner, decoder, vocabulary, counts)
+    model.label_counts_, model.n_samples_seen_ = counts, counted.rows
+    model._set_unrefined(compressor, learner, decoder, vocabulary)
     return chunks
+
+
+def _fit_compressor(
+    model: CompressedLabelClassifier, n_labels: int, counts: IntArray, counted: Statistics
+) -> Compressor:
+    compressor = model._make_compressor(n_labels, check_random_state(model.random_state).randint(2**31))
+    if type(compressor).fit_rows is not Compressor.fit_rows:
+        raise InputError(
+            "compressor must depend on the frequencies of labels alone for rows that are not all in memory. "
+            f"Got {type(compressor).__name__}. Use HadamardCompressor or WhitenedCompressor."
+        )
+    return compressor.fit_frequencies(n_labels, counted.label_entries / counted.rows, counts / counted.rows)
 
 
 def update_chunks(model: CompressedLabelClassifier, raw: Chunks, *, sparse: bool = True) -> None:
@@ -198,12 +217,12 @@ def train_chunks(
 
 
 def evaluate_stream(model: CompressedLabelClassifier, batches: Iterable[Examples]) -> dict[str, Any]:
-    """Return the figures of ``model.evaluate`` for all rows of batches, and what these are."""
+    """Return precision, recall and nDCG of all rows of batches, and what these are."""
     rows, totals, name = 0, dict[str, float](), ""
     for batch in batches:
         name = batch.name
         if len(batch):
-            figures = model.evaluate(features_for(model, batch), labels_for(model, batch))
+            figures = model._figures(*model._check_test(features_for(model, batch), labels_for(model, batch)))
             totals = {key: totals.get(key, 0.0) + len(batch) * value for key, value in figures.items()}
             rows += len(batch)
     if not rows:

@@ -16,16 +16,19 @@ from labelsense._progress import log
 from labelsense._validation import check_choice
 from labelsense.compress import COMPRESSORS
 from labelsense.data import Examples
-from labelsense.data.adapt import choose_features, features_for, labels_for, labels_of
+from labelsense.data.adapt import FITTING, choose_features, features_for, labels_for, labels_of
 from labelsense.estimator import CompressedLabelClassifier
-from labelsense.features import FEATURES
+from labelsense.features import FEATURES, text_words
+from labelsense.features.text import MAX_WORDS
 from labelsense.model_file import load_model
 from labelsense.reconstruct import OMPDecoder
 from labelsense.regress import KernelRidgeLearner, RidgeLearner
+from labelsense.regress.in_memory import as_design
+from labelsense.regress.moments import sparse_gram
 
 HELD_OUT, MOST_HELD_OUT = 0.1, 5000
-# A model of p words that can be updated keeps X'X, p^2 doubles, and takes as many more to solve. They may take this
-# share of the memory that is free, and there are at most so many words.
+# A model of p words that can be updated keeps X'X. If it is dense, that is p^2 doubles, and as many more to solve: they
+# may take this share of the memory that is free, and there are at most so many words.
 UPDATE_SHARE, MOST_UPDATE_WORDS = 0.25, 20_000
 
 
@@ -102,7 +105,8 @@ def train(
     if test is not None:
         labels_of(test)  # or refuse it now
     word = choose_features(examples, features)
-    model = make_model(word, n_features, n_measurements, compressor, learner, alpha, decoder, updatable, random_state)
+    made = _make_features(word, n_features, updatable, examples.X)
+    model = make_model(made, n_measurements, compressor, learner, alpha, decoder, updatable, random_state)
     report: dict[str, Any] = {"rows": len(examples), "features": word}
     if test is None and hold_out and len(examples) >= 10:
         report |= _try_on_held_out(model, examples.X, y, random_state)
@@ -117,8 +121,7 @@ def train(
 
 
 def make_model(
-    features: str,
-    n_features: int | None,
+    features: Any,
     n_measurements: int | str,
     compressor: str,
     learner: str,
@@ -132,7 +135,7 @@ def make_model(
         check_choice(compressor, "compressor", COMPRESSORS)(n_measurements),
         _make_learner(learner, alpha, updatable, random_state),
         OMPDecoder(penalty=0.1) if (compressor, decoder) == ("whitened", "omp") else decoder,
-        features=_make_features(features, n_features, updatable),
+        features=features,
         random_state=random_state,
         n_jobs=-1,
     )
@@ -163,17 +166,26 @@ def update(path: str | os.PathLike[str], batches: Iterable[Examples], output: An
     return Update(rows, model.vocabulary_.n_labels - before)
 
 
-def updatable_words() -> int:
-    """Return how many words a model may have that is to be updated on this machine."""
-    most = math.sqrt(UPDATE_SHARE * available_memory() / 16)
-    return max(2, int(min(most, MOST_UPDATE_WORDS)))
+def updatable_words(texts: list[str]) -> int:
+    """Return how many words a model of these texts may have that is to be updated on this machine.
+
+    As many as others have, if most pairs of words never meet in a text: X'X is then sparse.
+    """
+    most = max(2, int(min(math.sqrt(UPDATE_SHARE * available_memory() / 16), MOST_UPDATE_WORDS)))
+    X = text_words().fit_transform(texts)
+    return MAX_WORDS if X.shape[1] > most and sparse_gram(as_design(X)) is not None else most
 
 
-def _make_features(word: str, n_features: int | None, updatable: bool) -> Any:
-    if n_features is not None and word not in ("words", "hashing"):
+def _make_features(word: str, n_features: int | None, updatable: bool, X: Any) -> Any:
+    if n_features is None and updatable and word in ("words", "characters"):
+        n_features = updatable_words(X)
+    return make_features(word, n_features)
+
+
+def make_features(word: str, n_features: int | None) -> Any:
+    """Return what the classifier takes for a choice of features, of so many words if that is said."""
+    if n_features is not None and word not in FITTING["texts"]:
         raise ValueError(f"n_features is for texts. Got {n_features} for features that are given.")
-    if n_features is None and updatable and word == "words":
-        n_features = updatable_words()
     if n_features is None:
         return None if word == "none" else word
     return FEATURES[word](n_features)
@@ -223,5 +235,5 @@ def describe(model: Any, updatable: bool) -> dict[str, Any]:
         "learner": type(model.learner_).__name__,
         "alpha": model.learner_.alpha_,
         "decoder": type(model.decoder_).__name__,
-        **({"update_bytes": 8 * p * (p + m)} if updatable else {}),
+        **({"update_bytes": model.learner_.update_bytes} if updatable else {}),
     }

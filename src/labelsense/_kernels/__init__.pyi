@@ -145,6 +145,50 @@ def take_step(
     preconditioned: _Doubles,
 ) -> None: ...
 def turn_direction(P: _Floats, R: _Floats, turn: _Floats, inverse: _Floats, begin: int, end: int) -> None: ...
+def train_ranker(
+    indptr: _Places,
+    indices: _Columns,
+    data: _Floats,
+    squares: _Doubles,
+    n_features: int,
+    label_starts: _Places,
+    rows: _Columns,
+    has: NDArray[np.uint8],
+    begin: int,
+    end: int,
+    C: float,
+    tol: float,
+    max_rounds: int,
+    smallest: float,
+) -> tuple[_Floats, _Columns, _Places, _Floats, int]: ...
+def shortlist(
+    scores: list[_Floats],
+    weights: list[float],
+    sure_starts: _Places,
+    sure: _Columns,
+    k: int,
+    labels: _Columns,
+    counts: _Places,
+) -> None: ...
+def margins(
+    indptr: _Places,
+    indices: _Columns,
+    data: _Floats,
+    begin: int,
+    end: int,
+    n_features: int,
+    w_indptr: _Places,
+    w_indices: _Columns,
+    w_data: _Floats,
+    bias: _Floats,
+    starts: _Places,
+    labels: _Columns,
+    out: _Floats,
+) -> None: ...
+def standing(starts: _Places, begin: int, end: int, scores: _Floats, first: int, out: _Floats) -> None: ...
+def add_trees(
+    roots: _Places, feature: _Columns, value: _Doubles, left: _Columns, features: _Floats, out: _Doubles
+) -> None: ...
 def parse_rows(text: bytes, n_labels: int, n_features: int, plain: bool) -> TextRows: ...
 def format_rows(
     label_starts: _Places, labels: _Columns, feature_starts: _Places, features: _Columns, values: _Floats, first: int

@@ -16,6 +16,8 @@
 #include "lasso.hpp"
 #include "multistage_lasso.hpp"
 #include "omp.hpp"
+#include "pairs.hpp"
+#include "ranker.hpp"
 #include "sparse.hpp"
 #include "text.hpp"
 
@@ -222,6 +224,62 @@ auto hand_over(std::vector<T> numbers) {
     return hand_over(data, size, std::move(numbers));
 }
 
+void bind_refinement(nb::module_& module) {
+    using Places = Array<const int64_t, 1>;
+    module.def("train_ranker", [](Starts indptr, Indices indices, Values data, Array<const double, 1> squares,
+                                  int64_t n_features, Places label_starts, Indices rows, Array<const uint8_t, 1> has,
+                                  int64_t begin, int64_t end, double C, double tol, int64_t max_rounds, float smallest) {
+        Weights out;
+        {
+            nb::gil_scoped_release release;
+            Ranker ranker({indptr.data(), indices.data(), data.data()}, squares.data(), n_features, C, tol, max_rounds,
+                          smallest);
+            ranker.train({label_starts.data(), rows.data(), has.data()}, begin, end, out);
+        }
+        return nb::make_tuple(hand_over(std::move(out.data)), hand_over(std::move(out.indices)),
+                              hand_over(std::move(out.indptr)), hand_over(std::move(out.bias)), out.not_converged);
+    });
+    module.def(
+        "shortlist",
+        [](std::vector<Array<const float, 2>> scores, std::vector<double> weights, Places sure_starts, Indices sure,
+           int64_t k, Array<int32_t, 2> labels, Array<int64_t, 1> counts) {
+            const int64_t d = static_cast<int64_t>(scores.front().shape(1)), width = static_cast<int64_t>(labels.shape(1));
+            Shortlist shortlist(d, k);
+            std::vector<const float*> rows(scores.size());
+            for (int64_t i = 0; i < static_cast<int64_t>(counts.shape(0)); ++i) {
+                for (size_t s = 0; s < scores.size(); ++s) rows[s] = scores[s].data() + i * d;
+                const int64_t start = sure_starts.data()[i];
+                counts.data()[i] = shortlist.choose(rows, weights, sure.data() + start, sure_starts.data()[i + 1] - start,
+                                                    labels.data() + i * width);
+            }
+        },
+        Release());
+    module.def(
+        "margins",
+        [](Starts indptr, Indices indices, Values data, int64_t begin, int64_t end, int64_t n_features, Starts w_indptr,
+           Indices w_indices, Values w_data, Values bias, Places starts, Indices labels, Array<float, 1> out) {
+            margins({indptr.data(), indices.data(), data.data()}, begin, end, n_features,
+                    {w_indptr.data(), w_indices.data(), w_data.data()}, bias.data(), starts.data(), labels.data(),
+                    out.data());
+        },
+        Release());
+    module.def(
+        "standing",
+        [](Places starts, int64_t begin, int64_t end, Values scores, int64_t first, Array<float, 2> out) {
+            standing(starts.data(), begin, end, scores.data(), static_cast<int64_t>(out.shape(1)), first, out.data());
+        },
+        Release());
+    module.def(
+        "add_trees",
+        [](Places roots, Indices feature, Array<const double, 1> value, Indices left, Array<const float, 2> features,
+           Array<double, 1> out) {
+            add_trees({roots.data(), static_cast<int64_t>(roots.shape(0)), feature.data(), value.data(), left.data()},
+                      features.data(), static_cast<int64_t>(features.shape(0)), static_cast<int64_t>(features.shape(1)),
+                      out.data());
+        },
+        Release());
+}
+
 void bind_text(nb::module_& module) {
     nb::class_<TextRows>(module, "TextRows")
         .def_ro("lines", &TextRows::lines)
@@ -288,6 +346,7 @@ NB_MODULE(MODULE_NAME, module) {
     module.def("transform", transform, Release());
     bind_sparse(module);
     bind_gradients(module);
+    bind_refinement(module);
     bind_text(module);
     module.def("has_avx2", [] {
 #if defined(__x86_64__) && defined(__GNUC__)

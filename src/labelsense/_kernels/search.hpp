@@ -13,6 +13,12 @@ constexpr int64_t TOP_BLOCK = 128;
 constexpr int64_t CHUNK = 4 * LANES;
 
 // What is searched: values at j..j+7 as a vector, and at j alone for the last few.
+struct Itself {  // c_j
+    const float* c;
+    f8 vector(int64_t j) const { return load(c + j); }
+    float scalar(int64_t j) const { return c[j]; }
+};
+
 struct Absolute {  // |c_j|
     const float* c;
     f8 vector(int64_t j) const { return absolute(load(c + j)); }
@@ -57,7 +63,8 @@ int64_t first_equal(const Values& values, int64_t start, float value) {
 
 template <class Values>
 float largest(const Values& values, int64_t begin, int64_t end) {
-    f8 best[4] = {};
+    const f8 nothing = f8{} - INFINITY;
+    f8 best[4] = {nothing, nothing, nothing, nothing};
     int64_t j = begin;
     for (; j + 4 * LANES <= end; j += 4 * LANES)
 #pragma GCC unroll 4
@@ -100,10 +107,11 @@ inline int64_t most_positive(const float* c, const float* w, int64_t d, float* v
     return w ? argmax(PositiveWeighted{c, w}, d, value) : argmax(Positive{c}, d, value);
 }
 
-// The k columns with the largest |c_j|, largest first.
-inline void top_abs(const float* c, int64_t d, int64_t k, std::vector<int64_t>& top) {
-    auto before = [c](int64_t i, int64_t j) {
-        float x = std::fabs(c[i]), y = std::fabs(c[j]);
+// The k places with the largest values, largest first, ties to the lowest.
+template <class Values>
+void top_places(const Values& values, int64_t d, int64_t k, std::vector<int64_t>& top) {
+    auto before = [&values](int64_t i, int64_t j) {
+        float x = values.scalar(i), y = values.scalar(j);
         return x > y || (x == y && i < j);
     };
     top.clear();
@@ -112,7 +120,7 @@ inline void top_abs(const float* c, int64_t d, int64_t k, std::vector<int64_t>& 
     for (int64_t b = 0; b < d; b += TOP_BLOCK) {
         int64_t end = std::min(b + TOP_BLOCK, d);
         bool full = static_cast<int64_t>(top.size()) == k;
-        if (full && largest(Absolute{c}, b, end) <= std::fabs(c[top.front()])) continue;
+        if (full && largest(values, b, end) <= values.scalar(top.front())) continue;
         for (int64_t j = b; j < end; ++j) {
             if (static_cast<int64_t>(top.size()) < k) {
                 top.push_back(j);
@@ -126,5 +134,9 @@ inline void top_abs(const float* c, int64_t d, int64_t k, std::vector<int64_t>& 
     }
     std::sort_heap(top.begin(), top.end(), before);
 }
+
+// The k columns with the largest |c_j|, and with the largest c_j.
+inline void top_abs(const float* c, int64_t d, int64_t k, std::vector<int64_t>& top) { top_places(Absolute{c}, d, k, top); }
+inline void top_largest(const float* c, int64_t d, int64_t k, std::vector<int64_t>& top) { top_places(Itself{c}, d, k, top); }
 
 }  // namespace labelsense

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import asdict, dataclass, field
+from html import escape
 from typing import Any
 
 from sklearn.base import BaseEstimator, clone
 
+from labelsense._html import BLUE, ORANGE, Curve, html_table, svg_chart
 from labelsense.advisor.costs import Costs
 from labelsense.advisor.figure import draw
 from labelsense.advisor.sparsity import Sparsity
@@ -174,6 +176,28 @@ class Advice:
             ),
         ]
         return "\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        names, goal = list(self.best_possible), f"P@{self.k}"
+        ms = [option.n_measurements for option in self.options]
+        rows = [
+            [f"{option.n_measurements:,}", *(f"{100 * option.expected[name]:.1f}" for name in names), option.decoder]
+            for option in self.options
+        ]
+        table = html_table(["measurements", *names, "decoder"], rows, strong=ms.index(self.n_measurements))
+        perfect, expected = (
+            [100 * figures[goal] for figures in kind]
+            for kind in ([option.perfect for option in self.options], [option.expected for option in self.options])
+        )
+        chart = svg_chart(
+            [Curve("perfect regressions", ms, perfect, ORANGE), Curve("expected", ms, expected, BLUE)],
+            "measurements (regressions to learn)",
+            f"{goal} (%)",
+            y_range=(0, 100),
+            log_x=True,
+        )
+        reasons = "".join(f"<li>{escape(reason)}</li>" for reason in self.reasons)
+        return f"{table}{chart}<ul>{reasons}</ul>"
 
     def _table(self) -> str:
         names = list(self.best_possible)

@@ -1,8 +1,10 @@
-"""The picture of an advice: the only file here that imports matplotlib."""
+"""The picture of an advice."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+from labelsense._plots import load_matplotlib
 
 if TYPE_CHECKING:
     from labelsense.advisor.advice import Advice
@@ -38,12 +40,3 @@ def draw(advice: Advice, target: Any) -> Any:
     if not given:
         figure.savefig(target, dpi=150)
     return axes
-
-
-def load_matplotlib() -> Any:
-    """Return matplotlib's Figure, or say what to install: call it before work that ends in a picture."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError('Plots need matplotlib. Add it with: pip install "labelsense[plots]"') from error
-    return Figure

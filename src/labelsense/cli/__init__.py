@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from labelsense import __version__
-from labelsense.cli import advise, demo, files, predict, reproduce, train
+from labelsense.cli import advise, demo, files, predict, reproduce, serve, train
 from labelsense.cli.console import SCHEMA, noting, print_note
 
 app = typer.Typer(
@@ -96,6 +96,7 @@ for command in (
     files.convert,
     files.datasets,
     advise.advise,
+    serve.serve,
     reproduce.reproduce,
     demo.demo,
 ):

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from labelsense._plots import load_matplotlib
 from labelsense.advisor import advise as give_advice
-from labelsense.advisor.figure import load_matplotlib
 from labelsense.cli.console import (
     Data,
     Format,

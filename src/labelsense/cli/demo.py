@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from labelsense import (
     CompressedLabelClassifier,
@@ -15,13 +17,22 @@ from labelsense import (
     WhitenedCompressor,
 )
 from labelsense.cli.console import Json, console, print_json, working
+from labelsense.cli.demo_service import serve_demo
 from labelsense.data import load_debtags
 
 WORDS = 12
 
 
-def demo(json: Json = False) -> None:
+def demo(
+    json: Json = False,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Serve two models of the data, with a page to try them.")
+    ] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="With --serve, the port to listen on; 0 is any.")] = 8000,
+) -> None:
     """Learn to tag Debian packages, with real data that come with labelsense."""
+    if serve:
+        return serve_demo(port)
     data = load_debtags()
     scaler = LogTfidfTransformer().fit(data.X_train)
     X, X_test = scaler.transform(data.X_train), scaler.transform(data.X_test)

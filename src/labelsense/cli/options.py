@@ -11,6 +11,7 @@ _WORDS = {
     "n_features": "--n-features",
     "text_fields": "--text-fields",
     "random_state": "--seed",
+    "api_key_file": "--api-key-file",
     r"(pass|Pass) format= one of": r"\1 --format and one of",
     "pass format=": "pass --format",
     "without updatable=True": "without --updatable",

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from labelsense import load_model
 from labelsense._files import replacing
+from labelsense._plots import load_matplotlib
 from labelsense.cli.console import (
     Data,
     Format,
@@ -33,6 +34,7 @@ from labelsense.cli.console import (
 )
 from labelsense.data import Examples, read_examples, stream_examples
 from labelsense.data.adapt import features_for, labels_for
+from labelsense.evaluation import check_table_name
 
 ROWS = 8192  # predicted between two writes
 
@@ -81,23 +83,37 @@ def evaluate(
     model: Model,
     data: Data,
     k: Annotated[list[int] | None, typer.Option("-k", min=1, help="Cut-offs; by default 1, 3 and 5.")] = None,
+    per_label: Annotated[
+        Path | None, typer.Option(help="Write count, precision, recall and F1 of each label to this .tsv or .csv.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw precision by place, and how reliable probabilities are, to this file.")
+    ] = None,
     format: Format = None,
     text_fields: TextFields = None,
     json: Json = False,
 ) -> None:
-    """Compare a model's predictions with the labels of a file: precision, recall and nDCG at k."""
+    """Compare a model's predictions with the labels of a file: rankings, sets of labels and probabilities."""
+    if plot is not None:
+        load_matplotlib()
+        check_output(plot, model, data)
+    if per_label is not None:
+        check_table_name(per_label)
+        check_output(per_label, model, data)
     loaded = load_model(model)
-    ks = sorted(set(k or (1, 3, 5)))
     with working(f"reading {data}"):
         examples = read_examples(data, format, names_of(text_fields))
     with working("evaluating"):
-        figures = loaded.evaluate(features_for(loaded, examples), labels_for(loaded, examples), ks)
+        result = loaded.evaluate(
+            features_for(loaded, examples), labels_for(loaded, examples), sorted(set(k or (1, 3, 5)))
+        )
+    if per_label is not None:
+        result.write_labels(per_label)
+    if plot is not None:
+        result.plot(plot)
     if json:
-        return print_json({"rows": len(examples), **figures})
-    table = Table(f"{len(examples):,} rows, percent", *(f"@{i}" for i in ks), box=None, pad_edge=False)
-    for name, word in (("P", "precision"), ("recall", "recall"), ("nDCG", "nDCG")):
-        table.add_row(word, *(f"{100 * figures[f'{name}@{i}']:.1f}" for i in ks))
-    print_table(table)
+        return print_json({"rows": result.n_rows, **result})
+    console.print(str(result), markup=False, soft_wrap=True)
 
 
 class _Answer:

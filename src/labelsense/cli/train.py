@@ -27,6 +27,7 @@ from labelsense.cli.console import (
 )
 from labelsense.compress import COMPRESSORS
 from labelsense.data import stream_examples
+from labelsense.data.subjects import read_subjects
 from labelsense.out_of_core import train_file
 from labelsense.reconstruct import DECODERS
 from labelsense.scale import Choices
@@ -35,12 +36,14 @@ from labelsense.training import update as learn_more
 ABOUT = {
     "words": "the most frequent words, log counts * idf, unit rows",
     "hashing": "hashed words, log counts, unit rows",
+    "characters": "the most frequent runs of 3 to 5 characters, log counts * idf, unit rows",
     "counts": "log counts * idf, unit rows",
     "images": "histograms of SURF patches",
     "none": "as they are",
 }
 FROZEN = {
     "words": "; words and idf are those of this training, update does not add words",
+    "characters": "; runs of characters and idf are those of this training",
     "counts": "; idf is that of this training",
 }
 
@@ -51,18 +54,23 @@ def train(
     test: Annotated[Path | None, typer.Option(help="Rows to evaluate on, instead of holding some out.")] = None,
     format: Format = None,
     text_fields: TextFields = None,
-    features: Annotated[str, typer.Option(help="auto; words, hashing (texts); counts, none; images.")] = "auto",
+    features: Annotated[str, typer.Option(help="auto; words, hashing, characters; counts, none; images.")] = "auto",
     n_features: Annotated[int | None, typer.Option(min=2, help="How many words, or hashed words, at most.")] = None,
     measurements: Annotated[str, typer.Option("-m", "--measurements", help="Number of regressions, or auto.")] = "auto",
     compressor: Annotated[str, typer.Option(help=", ".join(COMPRESSORS) + " (often better).")] = "hadamard",
     learner: Annotated[str, typer.Option(help="ridge, or kernel_ridge (slower, often better).")] = "ridge",
     alpha: Annotated[str, typer.Option(help="Penalty, or loo: the one with the least out-of-sample error.")] = "loo",
     decoder: Annotated[str, typer.Option(help=", ".join(DECODERS) + ".")] = "omp",
+    vocabulary: Annotated[
+        Path | None,
+        typer.Option(help="What labels are called: SKOS, or Annif's .tsv or .csv. The model remembers it."),
+    ] = None,
     updatable: Annotated[
         bool,
         typer.Option(
-            help="Keep what `labelsense update` needs: 8 bytes times the square of the number of words. There are then "
-            "as many words as twice that fits into a quarter of the free memory, and at most 20,000."
+            help="Keep what `labelsense update` needs. Of long texts that is 8 bytes times the square of the number of "
+            "words; there are then as many words as twice that fits into a quarter of the free memory, and at most "
+            "20,000."
         ),
     ] = False,
     hold_out: Annotated[bool, typer.Option(help="Evaluate on a tenth of the rows before training on all.")] = True,
@@ -97,13 +105,23 @@ def train(
         "random_state": seed,
     }
     fields = names_of(text_fields)
+    subjects = None if vocabulary is None else read_subjects(vocabulary)
     if scheduler is None and workers is None:
         limit = None if memory is None else number_of_bytes(memory)
         with working(f"reading {data}"):
             report = train_file(
-                data, output, choices, memory=limit, test=test, format=format, text_fields=fields
+                data,
+                output,
+                choices,
+                memory=limit,
+                test=test,
+                format=format,
+                text_fields=fields,
+                subjects=subjects,
             ).report
     else:
+        if subjects is not None:
+            raise ValueError("--vocabulary is for training without --scheduler and --workers.")
         dask = require_dask()
         with connected(scheduler, workers) as client, working(f"reading {data}"):
             training = dask.train_files(data, Choices(**choices), client, test=test, format=format, text_fields=fields)
@@ -164,6 +182,10 @@ def _print_report(report: dict[str, Any], data: Path, chosen: bool) -> None:
     ]
     if "evaluated_on" in report:
         lines.append(("evaluate", f"{report['evaluated_on']}: {percent(report, ('P@1', 'P@3', 'P@5', 'nDCG@5'))}"))
+    if "subjects" in report:
+        unknown = report["unknown_labels"]
+        missing = f"; {len(unknown):,} labels are not in it: {', '.join(unknown[:5])}" if unknown else ""
+        lines.append(("vocabulary", f"{report['subjects']:,} subjects{missing}"))
     if kept is not None:
         lines.append(("update", f"possible, for {kept / 1e6:,.1f} MB of memory more{FROZEN.get(word, '')}"))
     lines.append(("saved", f"{report['model']}, {report['bytes'] / 1e6:,.1f} MB"))

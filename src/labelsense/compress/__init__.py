@@ -2,9 +2,11 @@
 
 from labelsense.compress.base import Compressor, DenseOperator, Operator, auto_measurements
 from labelsense.compress.bernoulli import BernoulliCompressor
+from labelsense.compress.conditional import CPLSTCompressor
 from labelsense.compress.devore import DeVoreCompressor
 from labelsense.compress.gaussian import GaussianCompressor
 from labelsense.compress.hadamard import HadamardCompressor, HadamardOperator
+from labelsense.compress.principal import PLSTCompressor
 from labelsense.compress.whitened import WhitenedCompressor, WhitenedOperator
 
 COMPRESSORS = {
@@ -13,11 +15,14 @@ COMPRESSORS = {
     "bernoulli": BernoulliCompressor,
     "devore": DeVoreCompressor,
     "whitened": WhitenedCompressor,
+    "plst": PLSTCompressor,
+    "cplst": CPLSTCompressor,
 }
 
 __all__ = [
     "COMPRESSORS",
     "BernoulliCompressor",
+    "CPLSTCompressor",
     "Compressor",
     "DeVoreCompressor",
     "DenseOperator",
@@ -25,6 +30,7 @@ __all__ = [
     "HadamardCompressor",
     "HadamardOperator",
     "Operator",
+    "PLSTCompressor",
     "WhitenedCompressor",
     "WhitenedOperator",
     "auto_measurements",

@@ -13,8 +13,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
 
 from labelsense import _kernels
+from labelsense._gram import gram
 from labelsense._storage import Parts, require, require_array, storable
-from labelsense._typing import CSR, FloatArray, IntArray
+from labelsense._typing import CSR, DoubleArray, FloatArray, IntArray
 from labelsense._validation import check_count, check_indicator, check_measurements, check_places
 from labelsense.errors import InputError
 
@@ -207,8 +208,8 @@ class DenseOperator(Operator):
             exponent = math.frexp(longest)[1]
             columns, norms = np.ldexp(columns, -exponent), np.ldexp(norms, -exponent)
         affordable = 4 * self.n_labels**2 <= GRAM_BYTES
-        gram = columns @ columns.T if affordable else None
-        return _kernels.Dense(columns, gram, inverse_norms(norms), 2.0**exponent)
+        products = gram(columns.T) if affordable else None
+        return _kernels.Dense(columns, products, inverse_norms(norms), 2.0**exponent)
 
 
 def inverse_norms(norms: Any) -> FloatArray:
@@ -261,14 +262,25 @@ class Compressor(BaseEstimator, ABC):
             raise InputError(
                 f"Y has no labels: 0 sample(s) or 0 feature(s) (shape={Y.shape}) while a minimum of 1 is required."
             )
-        return self.fit_frequencies(Y.shape[1], Y.nnz / Y.shape[0], Y.sum(axis=0) / Y.shape[0])
+        return self.fit_rows(None, Y)
+
+    def fit_rows(self, X: Any, Y: CSR, weights: DoubleArray | None = None) -> Compressor:
+        """Make A for the training rows: features X (n, p), or None, labels Y (n, d), and how much each row counts.
+
+        Most kinds of A depend on the frequencies of the labels, if on anything.
+        """
+        n, d = Y.shape
+        if weights is None:
+            return self.fit_frequencies(d, Y.nnz / n, Y.sum(axis=0) / n)
+        shares = weights / weights.sum()
+        return self.fit_frequencies(d, float(shares @ np.diff(Y.indptr)), shares @ Y)
 
     def fit_frequencies(self, n_labels: int, k: float, frequencies: Any) -> Compressor:
         """Make A for d labels with these frequencies, of which a row has about k."""
         if self.k is not None:
             k = self.k
         self.n_features_in_ = n_labels
-        reserve = check_count(self.reserve, "reserve", low=0)
+        reserve = self._count_reserve()
         operator = self._make_operator(
             n_labels + reserve, k, np.pad(frequencies, (0, reserve)), check_random_state(self.random_state)
         )
@@ -289,6 +301,9 @@ class Compressor(BaseEstimator, ABC):
         self, n_labels: int, k: float, frequencies: Any, random_state: np.random.RandomState
     ) -> Operator:
         """Build A for d labels with these frequencies, of which a row has about k."""
+
+    def _count_reserve(self) -> int:
+        return check_count(self.reserve, "reserve", low=0)
 
     def _refuse_large(self, n_labels: int, m: int) -> None:
         if 4 * n_labels * m > STORED_BYTES:

@@ -11,6 +11,7 @@ from sklearn.utils.random import sample_without_replacement
 
 from labelsense import _kernels
 from labelsense._blocks import row_blocks
+from labelsense._gram import gram
 from labelsense._storage import Parts, require, require_array, storable
 from labelsense._typing import DoubleArray, FloatArray, IntArray
 from labelsense._validation import check_measurements
@@ -53,7 +54,7 @@ class WhitenedOperator(Operator):
     def _some_rows(self, rows: IntArray) -> WhitenedOperator:
         """Return what whitening some of the rows of A would have given: T'T is the inverse of a block of N."""
         inverse = self._invert()[rows]
-        return _whitened(self.hadamard._some_rows(rows), inverse @ inverse.T)
+        return _whitened(self.hadamard._some_rows(rows), gram(inverse.T))
 
     def _some_measurements(self, H: FloatArray, rows: IntArray) -> FloatArray:
         back = self._invert()[rows] * self._subset_scale(rows)  # to measurements by the rows of A themselves
@@ -87,7 +88,7 @@ class WhitenedOperator(Operator):
 
     @cached_property
     def _squared(self) -> FloatArray:
-        return self.whitening.T @ self.whitening
+        return gram(self.whitening)
 
     @cached_property
     def _kernel(self) -> _kernels.Whitened:
@@ -175,7 +176,7 @@ def whiten(hadamard: HadamardOperator, frequencies: Any) -> WhitenedOperator:
 def _whitened(hadamard: HadamardOperator, N: Any) -> WhitenedOperator:
     """Return T A with T'T in proportion to the inverse of N, and columns of norm one in the mean."""
     T = solve_triangular(np.linalg.cholesky(N), np.eye(len(N)), lower=True)
-    return WhitenedOperator(hadamard, T / np.sqrt(_squared_norms(hadamard, T.T @ T).mean()))
+    return WhitenedOperator(hadamard, T / np.sqrt(_squared_norms(hadamard, gram(T)).mean()))
 
 
 def correlations(variances: Any, order: int) -> Any:

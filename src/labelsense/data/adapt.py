@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ from labelsense._typing import CSR
 from labelsense._validation import check_choice
 from labelsense.data.formats.base import Examples, label_lists, listed, widened
 from labelsense.data.formats.fields import LABEL_KEYS
+from labelsense.data.subjects import Subjects
 from labelsense.features import FEATURES, SURFHistogramTransformer
 
 # What can be made of each kind of rows, the default first.
-FITTING = {"texts": ("words", "hashing"), "features": ("counts", "none"), "images": ("images",)}
+FITTING = {"texts": ("words", "hashing", "characters"), "features": ("counts", "none"), "images": ("images",)}
 
 
 def choose_features(examples: Examples, wanted: str = "auto") -> str:
@@ -39,8 +41,12 @@ def features_of_kind(kind: str, wanted: str) -> str | None:
     if wanted == "auto":
         return None if kind == "features" else fitting[0]
     if wanted not in fitting:
-        raise ValueError(f"features must be {' or '.join(fitting)}: the rows are {kind}. Got {wanted}.")
+        raise ValueError(f"features must be {_any_of(fitting)}: the rows are {kind}. Got {wanted}.")
     return wanted
+
+
+def _any_of(words: tuple[str, ...]) -> str:
+    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 def are_counts(X: Any) -> bool:
@@ -61,6 +67,20 @@ def labels_of(examples: Examples) -> CSR | list[list[str]]:
     return label_lists(examples.Y, examples.labels)
 
 
+def with_uris(examples: Examples, subjects: Subjects | None) -> tuple[Examples, list[str]]:
+    """Return examples with labels as a vocabulary has them, and the labels that it does not have.
+
+    Labels may be URIs, or what subjects are called in one of the languages.
+    """
+    if subjects is None or examples.Y is None or (not isinstance(examples.Y, list) and examples.labels is None):
+        return examples, []
+    if isinstance(examples.Y, list):
+        rows = [list(dict.fromkeys(map(subjects.resolve, row))) for row in examples.Y]
+        used = dict.fromkeys(uri for row in rows for uri in row)
+        return replace(examples, Y=rows), [uri for uri in used if uri not in subjects]
+    return with_uris(replace(examples, Y=label_lists(examples.Y, examples.labels or []), labels=None), subjects)
+
+
 def features_for(model: Any, examples: Examples) -> Any:
     """Return X as a fitted model takes it; rows of a format that does not state its width get the columns they lack."""
     takes = _kind_of(model)
@@ -72,6 +92,7 @@ def features_for(model: Any, examples: Examples) -> Any:
 
 def labels_for(model: Any, examples: Examples) -> Any:
     """Return the labels as a fitted model was given them in training."""
+    examples, _ = with_uris(examples, getattr(model, "subjects_", None))
     Y = labels_of(examples)
     return Y if isinstance(Y, list) or model.vocabulary_.names is not None else widened(Y, model.vocabulary_.n_labels)
 

@@ -14,6 +14,7 @@ import sklearn
 from sklearn.exceptions import ConvergenceWarning
 
 from labelsense._blocks import map_rows, row_blocks
+from labelsense._gram import gram
 from labelsense._typing import CSR, FloatArray
 from labelsense._version import __version__
 from labelsense.compress import COMPRESSORS, Operator
@@ -112,7 +113,7 @@ def precisions(decoder: str, Y: CSR, path: dict[int, CSR]) -> list[float]:
 def refit(operator: Operator, H: FloatArray, scores: CSR) -> CSR:
     """Return the least-squares fit of each row of H on the columns of A that it has scores for."""
     A = operator.columns(np.arange(operator.n_labels)).astype(np.float64)
-    gram, counts = A.T @ A, np.diff(scores.indptr)
+    products, counts = gram(A), np.diff(scores.indptr)
     values = np.empty(scores.nnz, np.float32)
     for size in np.unique(counts[counts > 0]):
         for block in row_blocks(int((counts == size).sum()), BLOCK_ROWS):
@@ -120,7 +121,7 @@ def refit(operator: Operator, H: FloatArray, scores: CSR) -> CSR:
             places = scores.indptr[rows][:, None] + np.arange(size)
             J = scores.indices[places]
             right = np.take_along_axis(operator.correlate(H[rows]), J, axis=1)
-            inverse = np.linalg.pinv(gram[J[:, :, None], J[:, None, :]], hermitian=True)
+            inverse = np.linalg.pinv(products[J[:, :, None], J[:, None, :]], hermitian=True)
             values[places] = np.einsum("rij,rj->ri", inverse, right)
     return sp.csr_array((values, scores.indices, scores.indptr), shape=scores.shape)
 

@@ -1,4 +1,4 @@
-"""From texts to counts of words."""
+"""From texts to counts of words, or of characters."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from labelsense.features.counts import LogTfidfTransformer
 
 MAX_WORDS = 50_000
 HASHED = 4096
+MAX_RUNS = 100_000
 
 
 def text_words(n_features: int = MAX_WORDS) -> Pipeline:
@@ -34,6 +35,22 @@ def text_hashing(n_features: int = HASHED) -> Pipeline:
     """
     count = HashingVectorizer(n_features=n_features, alternate_sign=False, norm=None, dtype=np.float32)
     return make_pipeline(count, LogTfidfTransformer(use_idf=False))
+
+
+def text_characters(n_features: int = MAX_RUNS) -> Pipeline:
+    """Return a transformer of texts: counts of the most frequent runs of 3 to 5 characters within words, scaled.
+
+    Use it where words have many forms, are misspelt or are not separated. There are more runs than words, so it is
+    slower.
+
+    Examples
+    --------
+    >>> from labelsense.features import text_characters
+    >>> text_characters().fit_transform(["fox", "foxes"]).shape  # ' fo', 'fox', 'ox ', ' fox', 'fox ', ...
+    (2, 15)
+    """
+    count = CountVectorizer(analyzer="char_wb", ngram_range=(3, 5), max_features=n_features, dtype=np.float32)
+    return make_pipeline(count, LogTfidfTransformer())
 
 
 def is_vectoriser(features: Any) -> bool:

@@ -4,10 +4,11 @@ from labelsense.reconstruct.base import Decoder
 from labelsense.reconstruct.correlation import CorrelationDecoder
 from labelsense.reconstruct.cosamp import CoSaMPDecoder
 from labelsense.reconstruct.foba import FoBaDecoder
-from labelsense.reconstruct.group_omp import GroupOMPDecoder
+from labelsense.reconstruct.group_omp import GroupOMPDecoder, hierarchy_groups
 from labelsense.reconstruct.lasso import LassoDecoder
 from labelsense.reconstruct.multistage_lasso import MultistageLassoDecoder
 from labelsense.reconstruct.omp import OMPDecoder
+from labelsense.reconstruct.projection import ProjectionDecoder
 
 DECODERS: dict[str, type[Decoder]] = {
     "omp": OMPDecoder,
@@ -17,6 +18,7 @@ DECODERS: dict[str, type[Decoder]] = {
     "correlation": CorrelationDecoder,
     "multistage_lasso": MultistageLassoDecoder,
     "group_omp": GroupOMPDecoder,
+    "projection": ProjectionDecoder,
 }
 
 __all__ = [
@@ -29,4 +31,6 @@ __all__ = [
     "LassoDecoder",
     "MultistageLassoDecoder",
     "OMPDecoder",
+    "ProjectionDecoder",
+    "hierarchy_groups",
 ]

@@ -96,6 +96,13 @@ class Decoder(BaseEstimator, ABC):
         yield decoder
         decoder._tally.warn(type(self).__name__, stacklevel=5)
 
+    def _tell(self, outcomes: Sequence[int]) -> None:
+        """Count how many rows had each outcome, or warn of it now if this is no part of a larger call."""
+        tally = Tally() if self._tally is None else self._tally
+        tally.add(outcomes)
+        if self._tally is None:
+            tally.warn(type(self).__name__, stacklevel=4)
+
     def _with_size(self, n_nonzero: int) -> Decoder:
         decoder = copy.copy(self)
         decoder.n_nonzero = n_nonzero

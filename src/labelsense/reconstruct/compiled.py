@@ -14,7 +14,6 @@ from labelsense._typing import CSR, FloatArray, IntArray
 from labelsense._validation import check_measurements
 from labelsense.compress.base import Operator
 from labelsense.reconstruct.base import Decoder
-from labelsense.reconstruct.outcomes import Tally
 
 
 class Found(NamedTuple):
@@ -49,13 +48,7 @@ class CompiledDecoder(Decoder):
         distinct = sorted(set(wanted))
         shape = (len(H), len(distinct), distinct[-1])
         found = Found(np.zeros(shape, np.int64), np.zeros(shape, np.float32), np.zeros(shape[:2], np.int64))
-        outcomes = self._run(state, H, distinct, found)
-        if self._tally is not None:
-            self._tally.add(outcomes)
-        else:
-            tally = Tally()
-            tally.add(outcomes)
-            tally.warn(type(self).__name__, stacklevel=3)
+        self._tell(self._run(state, H, distinct, found))
         solved = {size: found.to_csr(i, state.n_labels) for i, size in enumerate(distinct)}
         return [solved[size] for size in wanted]
 

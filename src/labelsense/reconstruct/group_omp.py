@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from labelsense import _kernels
 from labelsense._storage import storable
-from labelsense._typing import CSR, FloatArray
+from labelsense._typing import CSR, FloatArray, Label
 from labelsense._validation import check_choice
 from labelsense.reconstruct.compiled import CompiledDecoder, Found
 
@@ -35,7 +36,8 @@ class GroupOMPDecoder(CompiledDecoder):
     Parameters
     ----------
     groups : list of lists of int, or "cooccurrence"
-        The columns of the labels of each group; groups may overlap, and labels may be in none. "cooccurrence" has
+        The columns of the labels of each group; groups may overlap, and labels may be in none.
+        :func:`~labelsense.reconstruct.hierarchy_groups` makes them of broader and narrower labels. "cooccurrence" has
         ``fit_labels`` find them: labels that are together in at least two rows, and in at least as many as one without
         the other, are joined, those most often together first, up to 8 in a group.
     n_nonzero : int or "auto"
@@ -109,6 +111,48 @@ def cooccurring(Y: CSR) -> CSR:
             group_of.update(dict.fromkeys(left + right, left + right))
     found = {tuple(sorted(group)) for group in group_of.values()}
     return _membership(sorted(found), Y.shape[1])
+
+
+def hierarchy_groups(broader: Mapping[Label, Any], labels: Sequence[Label]) -> list[list[int]]:
+    """Return a group for each label of a hierarchy: the label and those above it, nearest first, up to 8.
+
+    For :class:`GroupOMPDecoder`, where rows that have a label mostly have its broader labels as well.
+
+    Parameters
+    ----------
+    broader : dict
+        The parent of a label, or the list of its parents, as ``skos:broader`` gives them. Labels at the top are left
+        out, or have None.
+    labels : list
+        The labels in column order, such as ``clf.labels_``: those of label lists are sorted. Others may be on the way
+        between them; they have no column.
+
+    Examples
+    --------
+    >>> from labelsense.reconstruct import hierarchy_groups
+    >>> hierarchy_groups({"chess": "board game", "board game": "game", "go": ["board game"]}, ["chess", "game", "go"])
+    [[0, 1], [2, 1]]
+    """
+    columns = {label: j for j, label in enumerate(labels)}
+    groups = ([columns[above] for above in _upwards(label, broader) if above in columns] for label in labels)
+    return [group[:LARGEST] for group in groups if len(group) > 1]
+
+
+def _upwards(label: Label, broader: Mapping[Label, Any]) -> list[Label]:
+    """Return a label and all above it, by distance. A hierarchy that goes in circles ends where it meets itself."""
+    found = {label: None}  # in the order of insertion
+    level = [label]
+    while level:
+        above = [parent for child in level for parent in _as_labels(broader.get(child)) if parent not in found]
+        found |= dict.fromkeys(above)
+        level = above
+    return list(found)
+
+
+def _as_labels(parents: Any) -> list[Label]:
+    if parents is None:
+        return []
+    return list(parents) if isinstance(parents, (list, set, frozenset)) else [parents]
 
 
 def _pairs(Y: CSR) -> list[tuple[int, int]]:

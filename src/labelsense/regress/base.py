@@ -78,6 +78,17 @@ class Learner(RegressorMixin, BaseEstimator, ABC):
         of new rows will be.
         """
 
+    def unfitted(self) -> Learner:
+        """Return a copy that has learned nothing, with the settings that the fit has chosen as numbers."""
+        return clone(self)
+
+    def combine_targets(self, direction: Any) -> tuple[DoubleArray, float] | None:
+        """Return the weights (p,) and the constant of the combination of its targets by a direction (m,).
+
+        None if what it predicts is not linear in the features.
+        """
+        return None
+
     @abstractmethod
     def cost(self, X: Any, n_targets: int) -> FitCost:
         """Return what a fit of so many regressions on X will take."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ LOST = 0.01  # of the variation of a feature
 
 
 def check_training(learner: BaseEstimator, X: Any, y: Any, reset: bool = True) -> tuple[Any, Any]:
-    """Return validated X, CSR or array, and y; warn of features that vanish in float32."""
+    """Return validated X, CSR or array, and y; refuse features that vanish in float32."""
     X, y = validate_data(
         learner,
         X,
@@ -39,7 +38,7 @@ def check_training(learner: BaseEstimator, X: Any, y: Any, reset: bool = True) -
         if highest > LARGEST:
             raise InputError(f"y must fit in float32, up to {LARGEST:.2g}. Got {highest:.2g}. Scale the targets.")
     if X.dtype == np.float64:
-        _warn_of_rounding(X)
+        _check_rounding(X)
     return X, y
 
 
@@ -87,17 +86,16 @@ def all_finite(A: Any) -> bool:
         return bool(np.isfinite(A.sum())) or bool(np.isfinite(A).all())
 
 
-def _warn_of_rounding(X: Any) -> None:
+def _check_rounding(X: Any) -> None:
+    """Refuse features of doubles whose variation float32 does not hold: predictions would be by rounding."""
     rows = np.unique(np.linspace(0, X.shape[0] - 1, ROUNDED_ROWS).astype(np.int64))
     lost = np.flatnonzero(_hidden_by_rounding(X[rows]))
     if len(lost):
         values = as_dense(X[rows][:, [lost[0]]])
-        warnings.warn(
-            f"{len(lost)} features of X lose what they say when rounded to float32, in which learners compute: feature "
-            f"{lost[0]} varies by {values.std():.2g} around {values.mean():.2g}. Subtract the means and scale, for "
-            "example with sklearn.preprocessing.StandardScaler.",
-            UserWarning,
-            stacklevel=5,
+        raise InputError(
+            "X must have features whose variation float32, in which learners compute, can hold. "
+            f"{len(lost)} of them lose it: feature {lost[0]} varies by {values.std():.2g} around {values.mean():.2g}. "
+            "Scale the features and subtract their means first, for example with sklearn.preprocessing.StandardScaler."
         )
 
 

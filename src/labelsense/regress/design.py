@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsense._blocks import row_blocks
-from labelsense._typing import DoubleArray, FloatArray, Precision, Rows
+from labelsense._typing import CSR, DoubleArray, FloatArray, Precision, Rows
 
 DENSE_ROWS = 2048  # rows of a dense block
 DOUBLE_ROWS = 256  # and of one that is copied in double for a sum: enough to be fast, too few to need much memory
@@ -119,6 +119,13 @@ class Design(ABC):
     @abstractmethod
     def gram(self, kind: Precision = np.float32) -> Any:
         """Return X'X, (p, p). Only its lower triangle is right."""
+
+    def sparse_gram(self, fullest: float) -> CSR | None:
+        """Return the lower triangle of X'X, sparse, in double; None if more than this part of X'X is not zero.
+
+        None, too, where rows are dense.
+        """
+        return None
 
     @abstractmethod
     def quadratic_forms(self, S: FloatArray) -> DoubleArray:

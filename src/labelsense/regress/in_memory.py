@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import scipy.sparse as sp
 
 from labelsense import _kernels
 from labelsense._blocks import map_rows, row_blocks
+from labelsense._gram import add_gram
 from labelsense._storage import Parts, all_finite, require, require_array, storable
 from labelsense._typing import CSR, DoubleArray, FloatArray, Precision, Rows, as_dense
 from labelsense._validation import check_places
@@ -103,23 +105,14 @@ class DenseDesign(StoredDesign):
         return sum_over_blocks(self.shape[0], lambda rows: X[rows].T @ B[rows], size)
 
     def gram(self, kind: Precision = np.float32) -> Any:
-        X = self.X if kind is np.float64 else self._single
-
-        def of_block(rows: slice) -> Any:
-            block: Any = X[rows].astype(kind, copy=False)
-            return block.T @ block
-
-        return np.ascontiguousarray(sum_over_blocks(self.shape[0], of_block), dtype=kind)
+        G: Any = np.zeros((self.shape[1], self.shape[1]), kind)
+        add_gram(G, self.X if kind is np.float64 else self._single)
+        return G
 
     def outer_gram(self, kind: Precision = np.float32) -> Any:
-        if kind is np.float32:
-            return self._single @ self._single.T
-
-        def of_block(columns: slice) -> DoubleArray:
-            block = self.X[:, columns].astype(np.float64, copy=False)
-            return block @ block.T
-
-        return sum_over_blocks(self.shape[1], of_block)
+        K: Any = np.zeros((self.shape[0], self.shape[0]), kind)
+        add_gram(K, (self.X if kind is np.float64 else self._single).T)
+        return K
 
     def times_rows_of(self, other: MemoryDesign) -> FloatArray:
         _check_same_features(self, other)
@@ -188,12 +181,22 @@ class SparseDesign(StoredDesign):
         self._by_columns(lambda begin, end: _kernels.gram(*self._arrays, *self._columns, starts, begin, end, G))
         return G
 
+    def sparse_gram(self, fullest: float) -> CSR | None:
+        p, left, strips = self.shape[1], fullest * self.shape[1] ** 2 / 2, []
+        X, transposed = self.X.astype(np.float64), self._transposed.X.astype(np.float64)
+        for begin, end in self._column_ranges():
+            strips.append(sp.tril(transposed[begin:end] @ X, begin, format="csr"))
+            left -= strips[-1].nnz - (end - begin) / 2  # of the diagonal, only half is below it
+            if left < 0:
+                return None
+        gram = sp.csr_array(sp.vstack(strips, format="csr").reshape(p, p))
+        gram.sort_indices()
+        return gram
+
     def outer_gram(self, kind: Precision = np.float32) -> Any:
         common, rare = self._split
-        common = common.astype(kind, copy=False)
         K = rare._transposed.gram(kind)
-        for rows in row_blocks(len(K), DENSE_ROWS):
-            K[rows, : rows.stop] += common[rows] @ common[: rows.stop].T
+        add_gram(K, common.T)
         return K
 
     def times_rows_of(self, other: MemoryDesign) -> FloatArray:
@@ -268,13 +271,18 @@ class SparseDesign(StoredDesign):
 
     def _by_columns(self, work: Callable[[int, int], None], at_most: int | None = None) -> None:
         """Call ``work`` on ranges of features of about equal cost, on all cores."""
+        ranges = self._column_ranges(at_most)
+        map_rows(lambda piece: work(*ranges[piece.start]), len(ranges), 1, -1)
+
+    def _column_ranges(self, at_most: int | None = None) -> list[tuple[int, int]]:
+        """Return ranges of features for which X'X costs about the same, and little."""
         lengths = np.diff(self._arrays[0])
         cost = np.bincount(self.X.indices, weights=np.repeat(lengths, lengths), minlength=self.shape[1])
         total = np.cumsum(cost + 1)
         pieces = int(min(total[-1] // SPARSE_WORK + 1, at_most or self.shape[1], self.shape[1]))
         cuts = np.searchsorted(total, np.linspace(0, total[-1], pieces + 1)[1:-1])
-        bounds = np.unique(np.concatenate([[0], cuts, [self.shape[1]]]))
-        map_rows(lambda piece: work(int(bounds[piece.start]), int(bounds[piece.stop])), len(bounds) - 1, 1, -1)
+        bounds = np.unique(np.concatenate([[0], cuts, [self.shape[1]]])).tolist()
+        return list(pairwise(bounds))
 
 
 def product(X: Any, B: FloatArray) -> FloatArray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from labelsense._blocks import row_blocks
+from labelsense._gram import gram
 from labelsense._progress import report_progress
 from labelsense._typing import FloatArray
 from labelsense.regress import lapack
@@ -58,7 +59,7 @@ class LowRankPreconditioner:
         ).T.copy()
         lapack.forward(core, C)  # C', so that C C' = K_nM K_MM^-1 K_Mn
         self.transposed, self.alpha = C, np.float32(alpha)
-        self.inner = C @ C.T
+        self.inner = gram(C.T)
         self.inner[np.diag_indices_from(self.inner)] += self.alpha
         lapack.cholesky(self.inner)
 

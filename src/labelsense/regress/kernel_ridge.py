@@ -135,8 +135,7 @@ class KernelRidgeLearner(Learner):
                 H = (Z - residuals).astype(np.float32)
             else:
                 self._fit_strips(design, Z, budget)
-                chosen = clone(self).set_params(kernel=self.kernel_, alpha=self.alpha_)
-                H = chosen._predict_folds(X, Z)
+                H = self.unfitted()._predict_folds(X, Z)
         return self._shape_like_fit(H)
 
     def predict(self, X: Any) -> FloatArray:
@@ -148,6 +147,9 @@ class KernelRidgeLearner(Learner):
                 for rows in row_blocks(X.shape[0], KERNEL_ROWS)
             ]
         return self._shape_like_fit(check_predictions(np.concatenate(parts), X))
+
+    def unfitted(self) -> KernelRidgeLearner:
+        return clone(self).set_params(kernel=self.kernel_, alpha=self.alpha_)
 
     def cost(self, X: Any, n_targets: int) -> FitCost:
         """Return what a fit of so many regressions on X will take, if the kernel matrix fits in memory.

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from labelsense._memory import available_memory
-from labelsense._storage import Parts, require_array, storable
-from labelsense._typing import DoubleArray
+from labelsense._storage import Parts, all_finite, require, require_array, storable
+from labelsense._typing import CSR, DoubleArray, FloatArray, as_dense
 from labelsense._validation import check_real
 from labelsense.regress import lapack
+from labelsense.regress.base import data_bytes
+from labelsense.regress.conjugate_gradients import add_ridge, conjugate_gradients
 from labelsense.regress.design import Design
+from labelsense.regress.in_memory import as_design
 from labelsense.regress.primal import solve_positive
-from labelsense.regress.targets import LazyTargets, some_targets, weighted_sum
+from labelsense.regress.targets import LazyTargets, weighted_sum
+
+# Of more features than this, X'X is kept sparse if no more than this part of it is not zero: texts have many words that
+# never meet.
+MOST_DENSE, FULLEST = 8192, 0.02
+TOL, MAX_ITER = 1e-5, 1000  # of conjugate gradients on a sparse X'X: about what float32 can tell apart
 
 
 @storable()
+@dataclass(eq=False)
 class Moments:
-    """X'X, X'Z and the sums of X and Z over all rows, in double: O(p^2 + p m) numbers.
+    """X'X, X'Z and the sums of X and Z over all rows, in double: O(p^2 + p m) numbers, or less if X'X is sparse.
 
     They add up: those of chunks of rows, made anywhere, are merged. Rows are removed by merging with the opposite sign.
 
@@ -32,76 +43,126 @@ class Moments:
     array([6., 9.])
     """
 
-    def __init__(self, n_features: int, n_targets: int) -> None:
-        needed = 8.0 * n_features * (2 * n_features + n_targets)  # and a copy, to solve or to merge
-        if needed > available_memory():
-            raise MemoryError(
-                f"A model of {n_features} features that can be updated takes {needed / 1e9:.1f} GB, and "
-                f"{available_memory() / 1e9:.1f} GB are available. Use fewer features."
-            )
-        self.gram = np.zeros((n_features, n_features))  # lower triangle
-        self.right = np.zeros((n_features, n_targets))
-        self.x_sum = np.zeros(n_features)
-        self.z_sum = np.zeros(n_targets)
-        self.total = 0.0
-
-    def _to_parts(self) -> Parts:
-        triangle = np.concatenate([row[: i + 1] for i, row in enumerate(self.gram)])
-        sums = {"x_sum": self.x_sum, "z_sum": self.z_sum, "total": self.total}
-        return {"right": self.right, **sums, "triangle": triangle}
+    gram: Any  # lower triangle, an array or CSR
+    right: DoubleArray
+    x_sum: DoubleArray
+    z_sum: DoubleArray
+    total: float
 
     @classmethod
-    def _from_parts(cls, parts: Parts) -> Moments:
-        right, triangle = parts["right"], parts["triangle"]
-        require_array(right, "X'Z", "float64", (None, None), finite=True)
-        p, m = right.shape
-        require_array(triangle, "X'X", "float64", (p * (p + 1) // 2,), finite=True)
-        require_array(parts["x_sum"], "the sum of X", "float64", (p,), finite=True)
-        require_array(parts["z_sum"], "the sum of Z", "float64", (m,), finite=True)
-        moments = cls(p, m)
-        for i, row in enumerate(moments.gram):
-            row[: i + 1] = triangle[i * (i + 1) // 2 : (i + 1) * (i + 2) // 2]
-        moments.right[:], moments.x_sum[:], moments.z_sum[:] = right, parts["x_sum"], parts["z_sum"]
-        moments.total = check_real(parts["total"], "the number of rows", low=0)
-        return moments
+    def of(
+        cls, X: Design, Z: Any, weights: DoubleArray | None = None, sign: int = 1, sparse: bool | None = None
+    ) -> Moments:
+        """Return the moments of some rows; with sign -1, those that take them out again.
 
-    @classmethod
-    def of(cls, X: Design, Z: Any, weights: DoubleArray | None = None, sign: int = 1) -> Moments:
-        """Return the moments of some rows; with sign -1, those that take them out again."""
-        moments = cls(X.shape[1], Z.shape[1])
+        Whether X'X is sparse is decided by what it holds, or by those that these will be merged with.
+        """
+        weighted = X if weights is None else X.scaled(np.sqrt(weights))
+        gram = weighted.sparse_gram(1.0) if sparse else sparse_gram(weighted) if sparse is None else None
+        if gram is None:
+            _check_memory(X.shape[1], Z.shape[1])
+            gram = weighted.gram(np.float64)
         w = None if weights is None else np.asarray(weights, np.float64)
         if not isinstance(Z, LazyTargets):
-            Z = some_targets(Z, slice(None)).astype(np.float64, copy=False)
-        moments.gram = (X if w is None else X.scaled(np.sqrt(w))).gram(np.float64)
-        moments.right = np.ascontiguousarray(X.transposed_times(Z if w is None else w[:, None] * Z), np.float64)
-        moments.x_sum, moments.z_sum = X.weighted_sum(w), weighted_sum(Z, w)
-        moments.total = float(X.shape[0] if w is None else w.sum())
-        for sums in (moments.gram, moments.right, moments.x_sum, moments.z_sum):
+            Z = as_dense(Z).astype(np.float64, copy=False)
+        right = np.ascontiguousarray(X.transposed_times(Z if w is None else w[:, None] * Z), np.float64)
+        x_sum, z_sum = X.weighted_sum(w), weighted_sum(Z, w)
+        for sums in (gram, right, x_sum, z_sum):
             sums *= sign
-        moments.total *= sign
-        return moments
+        return cls(gram, right, x_sum, z_sum, sign * float(X.shape[0] if w is None else w.sum()))
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether X'X is."""
+        return bool(sp.issparse(self.gram))
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of all, but for a few numbers."""
+        return data_bytes(self.gram) + self.right.nbytes
 
     def merge(self, other: Moments) -> Moments:
         """Add those of other rows to these, in place; return these."""
-        self.gram += other.gram
+        if self.is_sparse == other.is_sparse:
+            self.gram += other.gram
+        else:
+            self.gram = as_dense(self.gram) + as_dense(other.gram)
         self.right += other.right
         self.x_sum += other.x_sum
         self.z_sum += other.z_sum
         self.total += other.total
         return self
 
-    def solve(self, alpha: float, fit_intercept: bool) -> tuple[DoubleArray, DoubleArray]:
+    def solve(self, alpha: float, fit_intercept: bool) -> tuple[Any, Any]:
         """Return W (p, m) and the intercept (m,)."""
-        right = self.right.copy()
-        if not fit_intercept:
-            return solve_positive(self.gram.copy, right, alpha), np.zeros(right.shape[1])
-        x_mean, z_mean = self.x_sum / self.total, self.z_sum / self.total
-
-        def centred_gram() -> DoubleArray:
-            gram = self.gram.copy()
-            lapack.subtract_outer(gram, x_mean, self.total)
-            return gram
-
-        right -= np.outer(self.x_sum, z_mean)
-        W = solve_positive(centred_gram, right, alpha)
+        total = self.total if fit_intercept else np.inf
+        x_mean, z_mean = self.x_sum / total, self.z_sum / total
+        right = self.right - np.outer(self.x_sum, z_mean)
+        if self.is_sparse and alpha > 0:
+            W: Any = self._solve_sparse(alpha, x_mean, right)
+        else:
+            W = solve_positive(lambda: self._centred_gram(x_mean), right, alpha)
         return W, z_mean - x_mean @ W
+
+    def _centred_gram(self, x_mean: DoubleArray) -> DoubleArray:
+        gram = self.gram.toarray() if self.is_sparse else self.gram.copy()
+        if x_mean.any():
+            lapack.subtract_outer(gram, x_mean, self.total)
+        return gram
+
+    def _solve_sparse(self, alpha: float, x_mean: DoubleArray, right: DoubleArray) -> FloatArray:
+        gram = as_design(self.gram + sp.triu(self.gram.T, 1))
+        diagonal = self.gram.diagonal() - self.total * x_mean**2 + alpha
+
+        def apply(P: FloatArray) -> tuple[FloatArray, DoubleArray]:
+            return add_ridge(gram.times(P), P, alpha, self.total * x_mean, x_mean.astype(np.float32) @ P)
+
+        precondition = (1 / np.maximum(diagonal, 1e-12)).astype(np.float32)
+        return conjugate_gradients(apply, right.astype(np.float32), precondition, TOL, MAX_ITER)[0]
+
+    def _to_parts(self) -> Parts:
+        sums = {"right": self.right, "x_sum": self.x_sum, "z_sum": self.z_sum, "total": self.total}
+        if self.is_sparse:
+            return {**sums, "gram": self.gram}
+        return {**sums, "triangle": np.concatenate([row[: i + 1] for i, row in enumerate(self.gram)])}
+
+    @classmethod
+    def _from_parts(cls, parts: Parts) -> Moments:
+        right, x_sum, z_sum = parts["right"], parts["x_sum"], parts["z_sum"]
+        require_array(right, "X'Z", "float64", (None, None), finite=True)
+        p, m = right.shape
+        require_array(x_sum, "the sum of X", "float64", (p,), finite=True)
+        require_array(z_sum, "the sum of Z", "float64", (m,), finite=True)
+        gram = _read_sparse(parts["gram"], p) if "gram" in parts else _read_triangle(parts["triangle"], p, m)
+        total = check_real(parts["total"], "the number of rows", low=0)
+        return cls(gram, right.copy(), x_sum.copy(), z_sum.copy(), total)  # those of a file may not be added to
+
+
+def sparse_gram(X: Design) -> CSR | None:
+    """Return the lower triangle of X'X if it is better kept sparse: a dense one of few features is solved faster."""
+    return X.sparse_gram(FULLEST) if X.shape[1] > MOST_DENSE else None
+
+
+def _check_memory(p: int, m: int) -> None:
+    needed = 8.0 * p * (2 * p + m)  # and a copy, to solve or to merge
+    if needed > available_memory():
+        raise MemoryError(
+            f"A model of {p} features that can be updated takes {needed / 1e9:.1f} GB, and "
+            f"{available_memory() / 1e9:.1f} GB are available. Use fewer features."
+        )
+
+
+def _read_sparse(gram: Any, p: int) -> Any:
+    fits = sp.issparse(gram) and gram.shape == (p, p) and gram.dtype == np.float64 and all_finite(gram.data)
+    require(fits, "X'X must be finite and have a row and a column for each feature")
+    require(sp.triu(gram, 1).nnz == 0, "X'X must be stored by its lower triangle")
+    return gram
+
+
+def _read_triangle(triangle: Any, p: int, m: int) -> Any:
+    require_array(triangle, "X'X", "float64", (p * (p + 1) // 2,), finite=True)
+    _check_memory(p, m)
+    gram = np.zeros((p, p))
+    for i, row in enumerate(gram):
+        row[: i + 1] = triangle[i * (i + 1) // 2 : (i + 1) * (i + 2) // 2]
+    return gram

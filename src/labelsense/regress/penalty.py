@@ -22,12 +22,12 @@ def errors_downhill(error: Callable[[float], float], grid: list[float]) -> dict[
     return dict(sorted(found.items()))
 
 
-def descend(error: Callable[[int], float], size: int) -> int:
-    """Return the place of the least error, walking downhill from the middle of a grid.
+def descend(error: Callable[[int], float], size: int, start: int | None = None) -> int:
+    """Return the place of the least error, walking downhill from the middle of a grid, or from another place.
 
     The error of a penalty is nearly always convex in its logarithm.
     """
-    here = size // 2
+    here = size // 2 if start is None else start
     for direction in (-1, 1):
         while 0 <= here + direction < size and error(here + direction) < error(here):
             here += direction

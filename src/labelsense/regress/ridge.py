@@ -9,6 +9,7 @@ from copy import copy
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
@@ -16,7 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from labelsense._progress import log, verbosity
 from labelsense._storage import require, require_array, storable
-from labelsense._typing import FloatArray
+from labelsense._typing import DoubleArray, FloatArray
 from labelsense._validation import check_choice, check_count, check_real
 from labelsense.errors import InputError
 from labelsense.regress import ridge_cost
@@ -69,7 +70,7 @@ class RidgeLearner(Learner):
         For conjugate gradients: the residual, relative to the right-hand side, at which to stop; the most steps. On
         text, the out-of-sample error no longer changes in the third digit from 0.01 on.
     updatable : bool
-        Whether ``fit`` keeps X'X and X'Z, so that ``partial_fit`` can go on from it.
+        Whether ``fit`` keeps X'X and X'Z, so that ``partial_fit`` can go on from it. ``update_bytes`` says how much.
     random_state : int, RandomState or None
         Seed for the rows that stand for all in the choice of alpha.
     verbose : int
@@ -183,6 +184,13 @@ class RidgeLearner(Learner):
         check_is_fitted(self)
         return self._update(X, y, sample_weight, -1)
 
+    def unfitted(self) -> RidgeLearner:
+        return clone(self).set_params(alpha=self.alpha_, solver=self.solver_, updatable=False)
+
+    def combine_targets(self, direction: Any) -> tuple[DoubleArray, float]:
+        W, b = self._solved()
+        return W.astype(np.float64) @ direction, float(b.astype(np.float64) @ direction)
+
     def cost(self, X: Any, n_targets: int) -> FitCost:
         size = Size.of(X)
         solver = self._choose_solver(size, n_targets)
@@ -202,6 +210,11 @@ class RidgeLearner(Learner):
     def intercept_(self) -> FloatArray:
         """The constants b, (m,)."""
         return self._solved()[1]
+
+    @property
+    def update_bytes(self) -> int:
+        """The memory of what is kept for updates."""
+        return 0 if self._moments is None else self._moments.nbytes
 
     def _check_rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
         if self.alpha != "loo":
@@ -252,8 +265,7 @@ class RidgeLearner(Learner):
             self._keep(solver, W)
         else:
             self._keep(solver, solver.solve(self.alpha_))
-            model = clone(self).set_params(alpha=self.alpha_, solver=self.solver_, updatable=False)
-            H = model._predict_folds(X, Z, weights)
+            H = self.unfitted()._predict_folds(X, Z, weights)
         return rows.fill(H, lambda others: product(others.astype(np.float32), self.coef_) + self.intercept_)
 
     def _at(self, alpha: float, solver: Solver, rows: TrainingRows) -> tuple[RidgeLearner, FloatArray]:
@@ -304,9 +316,11 @@ class RidgeLearner(Learner):
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not first:
             self._check_kept(Z)
-        design = as_design(X)
+        kept = self._moments
+        sparse = None if kept is None else kept.is_sparse
+        design = as_design(sp.csr_array(X) if sparse and not isinstance(X, Design) else X)
         check_magnitude(design)
-        change = Moments.of(design, Z, sample_weight, sign)
+        change = Moments.of(design, Z, sample_weight, sign, sparse)
         with _CHANGING:  # moments are never changed, only exchanged: a thread that solves them may go on
             if self._moments is not None:
                 change.merge(self._moments)

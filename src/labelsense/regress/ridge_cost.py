@@ -62,7 +62,7 @@ def work_bytes(solver: str, X: Size, n_targets: int) -> int:
     In units of what a matrix takes in float32:
 
     - primal: X'X and its factor (2 p^2, in double up to 1,024 features); X'Z in double, W, the copy of it that is kept
-      and one in double for the intercept (6 p m); of dense rows, X'X is summed in double before (3 p^2);
+      and one in double for the intercept (6 p m);
     - dual: X X' and its factor (2 n^2, in double up to 1,024 rows), the targets, centred, and the solutions (2 n m), W
       and its centring in double (5 p m);
     - conjugate gradients: right-hand side, solution, residual, direction and two products (6 p m), fitted values (n m).
@@ -73,8 +73,6 @@ def work_bytes(solver: str, X: Size, n_targets: int) -> int:
     if solver == "primal":
         double = 1 if p > SMALL else 2
         numbers = 2 * double * p * p + 6 * p * m
-        if not X.sparse:
-            numbers = max(numbers, 3 * p * p + 2 * p * m)
     elif solver == "dual":
         double = 1 if n > SMALL else 2
         numbers = 2 * double * (n * n + n * m) + 5 * p * m

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array, check_random_state
 
+from labelsense._gram import gram
 from labelsense._typing import IntArray
 from labelsense._validation import check_count
 from labelsense.compress.base import DenseOperator, Operator
@@ -124,7 +125,7 @@ def _improve(operator: Operator, J: IntArray, end: int) -> float:
     worst = -1.0
     while True:
         columns = operator.columns(J).astype(np.float64)
-        values, vectors = np.linalg.eigh(columns.T @ columns)
+        values, vectors = np.linalg.eigh(gram(columns))
         if abs(values[end] - 1) <= worst:
             return worst
         worst, vector = float(abs(values[end] - 1)), vectors[:, end]
@@ -157,11 +158,11 @@ def rip_constant(A: Any, k: int) -> float:
             "Use rip_lower_bound and rip_upper_bound."
         )
     columns = operator.columns(np.arange(d)).astype(np.float64)
-    gram = columns.T @ columns
+    products = gram(columns)
     supports = combinations(range(d), k)
     worst = 0.0
     while batch := list(islice(supports, BATCH)):
         J = np.array(batch)
-        values = np.linalg.eigvalsh(gram[J[:, :, None], J[:, None, :]])
+        values = np.linalg.eigvalsh(products[J[:, :, None], J[:, None, :]])
         worst = max(worst, float(np.abs(values[:, [0, -1]] - 1).max()))
     return worst

@@ -1,0 +1,235 @@
+"""The settings that nobody has given: chosen by the precision of rows that the trial models have not seen."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
+
+from labelsense._blocks import map_rows
+from labelsense._memory import available_memory
+from labelsense._progress import log
+from labelsense._typing import CSR, FloatArray
+from labelsense.compress import Compressor, HadamardCompressor, WhitenedCompressor
+from labelsense.features import make_features
+from labelsense.labels import top_k
+from labelsense.metrics import ranking_figures
+from labelsense.reconstruct import Decoder, OMPDecoder
+from labelsense.refine import Reconstruction, Refiner
+from labelsense.regress import KernelRidgeLearner, Learner, RBFKernel, RidgeLearner
+from labelsense.regress.penalty import descend
+
+KS = (1, 3, 5)
+SPARSE = 0.25  # the share of numbers that are not zero, up to which features are taken for counts
+ALPHAS = tuple(10 ** (half / 2) for half in range(-4, 5))  # times the mean square of a row
+GAMMAS = (0.25, 0.5, 1.0, 2.0, 4.0)  # over the mean square of a row
+DECODED_ROWS = 128
+MEASUREMENTS, LEAST_MEASUREMENTS = 6.3, 100  # m is so many square roots of d, and not fewer
+MEMORY_SHARE = 0.5  # of what is free, for the kernel matrix or for a whitened A
+FITS = 5  # fits of all rows that a fit with leave-one-out and refinement costs
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What may be spent on a fit.
+
+    Attributes
+    ----------
+    sample : int
+        Rows on which settings are compared, at most.
+    kernel_seconds : float
+        Time for fits with a kernel, as estimated beforehand.
+    gain : float
+        How much better than ridge a kernel must be to be taken, as a share.
+    thorough : bool
+        Whether kernels are tried with every scaling of the features, not only with the best one for ridge.
+    n_calibration : int
+        Rows from which refinement learns probabilities, at most.
+    """
+
+    sample: int
+    kernel_seconds: float
+    gain: float
+    thorough: bool
+    n_calibration: int
+
+
+BUDGETS = {
+    "fast": Budget(sample=1000, kernel_seconds=0, gain=0, thorough=False, n_calibration=1000),
+    "balanced": Budget(sample=1500, kernel_seconds=20, gain=0.01, thorough=False, n_calibration=2000),
+    "accurate": Budget(sample=4000, kernel_seconds=1200, gain=0, thorough=True, n_calibration=3000),
+}
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A setting that was compared with others, and the precision of rows that were left out of it, one at a time."""
+
+    features: str | None
+    alpha: float
+    gamma: float | None  # None without a kernel
+    figures: dict[str, float]
+    seconds: float
+
+    @property
+    def precision(self) -> float:
+        """The mean of P@1, P@3 and P@5."""
+        return sum(self.figures.values()) / len(self.figures)
+
+    def make_learner(self) -> Learner:
+        """Return the learner that was tried."""
+        if self.gamma is None:
+            return RidgeLearner(self.alpha)
+        return KernelRidgeLearner(RBFKernel(self.gamma), self.alpha)
+
+    def __str__(self) -> str:
+        learner = "ridge" if self.gamma is None else f"kernel {self.gamma:g}"
+        return f"{learner}, alpha {self.alpha:g}, features {self.features or 'as they are'}"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen, and what it was compared with."""
+
+    features: str | None
+    learner: Learner
+    tried: tuple[Tried, ...]
+
+
+def choose(X: Any, Y: CSR, budget: Budget, *, scale: bool, kernels: bool, random_state: Any) -> Choice:
+    """Choose how to scale features, if they may be, and a learner with its penalty, a kernel if there may be one.
+
+    On a sample of the rows, each setting predicts the measurements of every row by a model that has not seen the row
+    (leave-one-out in closed form), these are decoded, and the most precise one wins.
+    """
+    random = check_random_state(random_state)
+    n, m = X.shape[0], choose_measurements(Y.shape[1])
+    rows = np.sort(random.permutation(n)[: budget.sample])
+    trial = _Trial(X[rows], Y[rows], m, random.randint(2**31))
+    words = scalings(X) if scale else [None]
+    scaled = {word: trial.X if word is None else make_features(word).fit_transform(trial.X) for word in words}
+    for word, F in scaled.items():
+        trial.walk_penalties(word, F, RidgeLearner(solver="primal" if F.shape[1] < len(rows) else "dual"))
+    best = trial.best()
+    if kernels and _kernel_seconds(X, m) <= budget.kernel_seconds:
+        for word in words if budget.thorough else [best.features]:
+            trial.walk_kernels(word, scaled[word])
+        rival = trial.best()
+        if rival.precision > (1 + budget.gain) * best.precision:
+            best = rival
+    return Choice(best.features, best.make_learner(), tuple(trial.tried))
+
+
+def choose_measurements(n_labels: int) -> int:
+    """Return how many measurements a refined model has: 6.3 times the square root of d, from 100 on.
+
+    Examples
+    --------
+    >>> [choose_measurements(d) for d in (20, 1000, 100_000)]
+    [20, 200, 1993]
+    """
+    return min(n_labels, max(LEAST_MEASUREMENTS, math.ceil(MEASUREMENTS * math.sqrt(n_labels))))
+
+
+def choose_compressor(n_labels: int) -> Compressor:
+    """Return the compressor of a model for which none was given: whitened, if there is memory for its A."""
+    m = choose_measurements(n_labels)
+    fits = 4.0 * m * (2 * m + n_labels) <= min(2**32, MEMORY_SHARE * available_memory())
+    return WhitenedCompressor(m) if fits else HadamardCompressor(m)
+
+
+def choose_decoder(compressor: Compressor) -> Decoder:
+    """Return the decoder of a model for which none was given: orthogonal matching pursuit."""
+    return OMPDecoder(penalty=0.1) if isinstance(compressor, WhitenedCompressor) else OMPDecoder()
+
+
+def choose_refiner(budget: Budget) -> Refiner:
+    """Return the refiner of a model for which none was given."""
+    return Refiner(n_calibration=budget.n_calibration)
+
+
+def scalings(X: Any) -> list[str | None]:
+    """Return how features may be scaled, in words; None leaves them as they are."""
+    values = X.data if sp.issparse(X) else X
+    size = X.shape[0] * X.shape[1]
+    filled = X.nnz / max(1, size) if sp.issparse(X) else np.count_nonzero(X) / max(1, size)
+    if filled > SPARSE:
+        return ["standard", "unit", None]
+    return ["counts", "unit", None] if values.size == 0 or values.min() >= 0 else ["unit", None]
+
+
+class _Trial:
+    """Rows on which settings are compared, and what was seen."""
+
+    def __init__(self, X: Any, Y: CSR, m: int, seed: int) -> None:
+        self.X, self.Y, self.tried = X, Y, list[Tried]()
+        operator = WhitenedCompressor(m, random_state=seed).fit(Y).operator_
+        self.Z = operator.compress(Y)
+        self.reconstruction = Reconstruction.by(OMPDecoder(penalty=0.1), operator)
+
+    def best(self) -> Tried:
+        """Return the most precise setting so far."""
+        return max(self.tried, key=lambda tried: tried.precision)
+
+    def walk_penalties(self, word: str | None, F: Any, learner: Any, start: int = len(ALPHAS) // 2) -> int:
+        """Try penalties downhill from one of the grid; return the place of the best."""
+        scale = 1.0 if isinstance(learner, KernelRidgeLearner) else mean_square(F)
+        found: dict[int, float] = {}
+
+        def loss(i: int) -> float:
+            if i not in found:
+                found[i] = -self._try(word, F, learner.set_params(alpha=float(f"{scale * ALPHAS[i]:.3g}")))
+            return found[i]
+
+        return descend(loss, len(ALPHAS), start)
+
+    def walk_kernels(self, word: str | None, F: Any) -> None:
+        """Try widths of an RBF kernel, and penalties for the first and the best one."""
+        square = mean_square(F)
+        middle = len(GAMMAS) // 2
+        learners = [KernelRidgeLearner(RBFKernel(float(f"{gamma / square:.3g}"))) for gamma in GAMMAS]
+        before = len(self.tried)
+        place = self.walk_penalties(word, F, learners[middle])
+        found = {middle: -max(tried.precision for tried in self.tried[before:])}
+
+        def loss(i: int) -> float:
+            if i not in found:
+                found[i] = -self._try(word, F, learners[i].set_params(alpha=ALPHAS[place]))
+            return found[i]
+
+        best = descend(loss, len(GAMMAS))
+        if best != middle:
+            self.walk_penalties(word, F, learners[best], place)
+
+    def _try(self, word: str | None, F: Any, learner: Any) -> float:
+        start = time.perf_counter()
+        figures = self._precision(learner.fit_out_of_sample(F, self.Z))
+        gamma = learner.kernel.gamma if isinstance(learner, KernelRidgeLearner) else None
+        tried = Tried(word, learner.alpha, gamma, figures, time.perf_counter() - start)
+        log("tried %s: precision %.4f", tried, tried.precision)
+        self.tried.append(tried)
+        return tried.precision
+
+    def _precision(self, H: FloatArray) -> dict[str, float]:
+        """Return P@1, P@3 and P@5 of the labels that measurements are decoded to."""
+        _, decoder, state = self.reconstruction
+        parts = map_rows(lambda rows: decoder.decode(state, H[rows]), len(H), DECODED_ROWS, -1)
+        figures = ranking_figures(self.Y, top_k(sp.vstack(parts, format="csr"), max(KS)), KS)
+        return {f"P@{k}": figures[f"P@{k}"] for k in KS}
+
+
+def mean_square(X: Any) -> float:
+    """Return the mean squared length of a row."""
+    values = X.data if sp.issparse(X) else X
+    return max(float(np.square(values, dtype=np.float64).sum() / X.shape[0]), 1e-12)
+
+
+def _kernel_seconds(X: Any, m: int) -> float:
+    """Return how long the fits of a kernel take, infinite without the memory for them."""
+    cost = KernelRidgeLearner().cost(X, m)
+    return FITS * cost.seconds if cost.work_bytes <= MEMORY_SHARE * available_memory() else math.inf

@@ -1,0 +1,127 @@
+"""The probability that a candidate is right: one small model for all labels, on what the sources say of it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+from sklearn.linear_model import LogisticRegression
+
+from labelsense._blocks import map_rows
+from labelsense._storage import Parts, require, require_array, storable
+from labelsense._typing import DoubleArray, FloatArray, IntArray
+from labelsense.refine.trees import BoostedTrees
+
+FOLDS = 3
+SURE = 1e-6  # no probability is nearer to 0 or 1
+
+
+@storable()
+class PooledModel:
+    """The mean of the probabilities of a logistic regression and of boosted trees, calibrated out of sample.
+
+    The first cannot overfit, the second sees what is not linear; their mean is better than either where rows are few,
+    and not much worse than the better one elsewhere.
+
+    Parameters
+    ----------
+    mean, scale, weights : arrays (f,)
+        Of the features, and the weights of the standardised ones.
+    intercept : float
+    trees : BoostedTrees, optional
+        None where a logistic regression is all.
+    slope, offset : float
+        What makes calibrated log odds of those of the mean (Platt scaling).
+    """
+
+    def __init__(
+        self,
+        mean: DoubleArray,
+        scale: DoubleArray,
+        weights: DoubleArray,
+        intercept: float,
+        trees: BoostedTrees | None = None,
+        slope: float = 1.0,
+        offset: float = 0.0,
+    ) -> None:
+        self.mean, self.scale, self.weights, self.intercept, self.trees = mean, scale, weights, intercept, trees
+        self.slope, self.offset = slope, offset
+
+    @classmethod
+    def train(cls, F: FloatArray, truth: NDArray[np.bool_], row: IntArray) -> tuple[PooledModel, FloatArray]:
+        """Learn from features F (pairs, f) that are out of sample, which of the pairs are right, and their rows.
+
+        Returns the model, and the probabilities of the pairs by models that have not learned from their rows.
+        """
+        out = np.empty(len(F), np.float32)
+        fold = row % FOLDS
+
+        def fit(part: slice) -> PooledModel:
+            chosen = fold != part.start  # all of them, for the last one
+            model = cls._fit(F[chosen], truth[chosen])
+            out[~chosen] = model.predict(F[~chosen])
+            return model
+
+        final = map_rows(fit, FOLDS + 1, 1, -1)[-1]
+        final.slope, final.offset = _fit_platt(_log_odds(out), truth)
+        return final, expit(final.slope * _log_odds(out) + final.offset).astype(np.float32)
+
+    @classmethod
+    def train_on_one(cls, F: FloatArray, truth: NDArray[np.bool_], column: int) -> tuple[PooledModel, FloatArray]:
+        """Learn from one of the features only: probabilities in the order of a score."""
+        f = F.shape[1]
+        slope, offset = _fit_platt(F[:, column].astype(np.float64), truth)
+        weights = np.zeros(f)
+        weights[column] = max(slope, SURE)  # never against it
+        model = cls(np.zeros(f), np.ones(f), weights, offset)
+        return model, model.predict(F)
+
+    @classmethod
+    def _fit(cls, F: FloatArray, truth: NDArray[np.bool_]) -> PooledModel:
+        mean, scale = F.mean(axis=0, dtype=np.float64), F.std(axis=0, dtype=np.float64)
+        scale[scale == 0] = 1
+        if truth.all() or not truth.any():
+            return cls(mean, scale, np.zeros(F.shape[1]), _share_log_odds(truth))
+        linear = LogisticRegression(solver="newton-cholesky", max_iter=100).fit((F - mean) / scale, truth)
+        return cls(mean, scale, linear.coef_[0], float(linear.intercept_[0]), BoostedTrees.train(F, truth))
+
+    def predict(self, F: FloatArray) -> FloatArray:
+        """Return the probability of each pair."""
+        slope = self.weights / self.scale
+        odds = F @ slope + (self.intercept - self.mean @ slope)
+        if self.trees is not None:
+            odds = _log_odds((expit(odds) + expit(self.trees.log_odds(F))) / 2)
+        return expit(self.slope * odds + self.offset).astype(np.float32)
+
+    def _to_parts(self) -> Parts:
+        return dict(vars(self))
+
+    @classmethod
+    def _from_parts(cls, parts: Parts) -> PooledModel:
+        weights, trees = parts["weights"], parts["trees"]
+        require_array(weights, "the weights of the pooled model", "float64", (None,), finite=True)
+        for name in ("mean", "scale"):
+            require_array(parts[name], f"the {name} of the pooled model", "float64", weights.shape, finite=True)
+        if trees is not None:
+            require(isinstance(trees, BoostedTrees), "the pooled model must have trees")
+            require(int(trees.feature.max()) < len(weights), "trees must ask for features that are there")
+        numbers = [float(parts[name]) for name in ("intercept", "slope", "offset")]
+        require(bool(np.isfinite(numbers).all()), "the pooled model must be of finite numbers")
+        return cls(parts["mean"], parts["scale"], weights, numbers[0], trees, *numbers[1:])
+
+
+def _log_odds(p: FloatArray) -> DoubleArray:
+    return logit(np.clip(p.astype(np.float64), SURE, 1 - SURE))
+
+
+def _share_log_odds(truth: NDArray[np.bool_]) -> float:
+    return float(logit((truth.sum() + 0.5) / (len(truth) + 1)))
+
+
+def _fit_platt(odds: DoubleArray, truth: NDArray[np.bool_]) -> tuple[float, float]:
+    """Return slope and offset of the logistic regression of the truth on one number."""
+    scale = float(odds.std())
+    if truth.all() or not truth.any() or scale == 0:
+        return 0.0, _share_log_odds(truth)
+    model = LogisticRegression(C=1e3, solver="newton-cholesky").fit(odds[:, None] / scale, truth)
+    return float(model.coef_[0, 0]) / scale, float(model.intercept_[0])

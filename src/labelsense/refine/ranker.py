@@ -1,0 +1,140 @@
+"""One linear classifier per label, trained on the rows for which the label is a candidate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelsense import _kernels
+from labelsense._blocks import map_rows
+from labelsense._progress import log, report_progress
+from labelsense._storage import Parts, require, require_array, storable
+from labelsense._typing import CSR, FloatArray
+from labelsense.refine.candidates import Candidates
+
+BLOCK_PAIRS = 2**14  # pairs of a row and a label that a thread learns from between two looks at Ctrl-C
+MARGIN_ROWS = 256
+
+
+@storable()
+class Ranker:
+    """w_j and b_j of each label j: a support vector machine with squared hinge loss.
+
+    Equivalent to ``sklearn.svm.LinearSVC(C=C, intercept_scaling=1)`` on the rows of each label.
+
+    Parameters
+    ----------
+    weights : CSR (d, p)
+        Those that are not small.
+    bias : array (d,)
+    """
+
+    def __init__(self, weights: CSR, bias: FloatArray) -> None:
+        self.weights, self.bias = weights, bias
+
+    @classmethod
+    def train(
+        cls,
+        X: CSR,
+        Y: CSR,
+        candidates: Candidates,
+        *,
+        C: float = 1.0,
+        tol: float = 0.1,
+        max_rounds: int = 300,
+        smallest: float = 0.0,
+    ) -> Ranker:
+        """Learn to tell, for each label, the rows that have it from the others for which it is a candidate.
+
+        Parameters
+        ----------
+        X : CSR (n, p) of float32
+        Y : CSR (n, d)
+            1 where a row has a label, candidate or not.
+        candidates : Candidates
+            Of the n rows.
+        C : float
+            The weight of errors.
+        tol : float
+            Stop at this largest violation of the optimality conditions.
+        max_rounds : int
+            Passes over the rows of a label, at most.
+        smallest : float
+            Leave out weights below.
+        """
+        starts, rows, has = _rows_of_labels(Y, candidates)
+        squares = np.zeros(X.shape[0])
+        np.add.at(squares, np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), np.square(X.data, dtype=np.float64))
+        arrays = (X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float32, copy=False))
+        d = Y.shape[1]
+        cuts = np.searchsorted(starts, np.arange(0, starts[-1], BLOCK_PAIRS)[1:])
+        bounds = np.unique(np.concatenate([[0], cuts, [d]]))
+
+        def learn(piece: slice) -> Any:
+            report_progress("classifiers of labels", float(starts[bounds[piece.start]] / max(1, starts[-1])))
+            return _kernels.train_ranker(
+                *arrays,
+                squares,
+                X.shape[1],
+                starts,
+                rows,
+                has,
+                int(bounds[piece.start]),
+                int(bounds[piece.stop]),
+                C,
+                tol,
+                max_rounds,
+                smallest,
+            )
+
+        parts = map_rows(learn, len(bounds) - 1, 1, -1)
+        log("ranker: %d of %d classifiers were still changing at the last round", sum(part[4] for part in parts), d)
+        counts = np.concatenate([np.diff(part[2]) for part in parts])
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        data, indices = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+        weights = sp.csr_array((data, indices, indptr), shape=(d, X.shape[1]))
+        return cls(weights, np.concatenate([part[3] for part in parts]))
+
+    def margins(self, X: CSR, candidates: Candidates) -> FloatArray:
+        """Return w_j'x_i + b_j of each pair of a row i of X and a candidate j."""
+        out = np.empty(len(candidates), np.float32)
+        left = (X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float32, copy=False))
+        W = self.weights
+        right = (W.indptr.astype(np.int64), W.indices.astype(np.int32), W.data)
+
+        def multiply(rows: slice) -> None:
+            _kernels.margins(
+                *left, rows.start, rows.stop, X.shape[1], *right, self.bias, candidates.starts, candidates.labels, out
+            )
+
+        map_rows(multiply, X.shape[0], MARGIN_ROWS, -1)
+        return out
+
+    def for_labels(self, n_labels: int) -> Ranker:
+        """Return classifiers for more labels: nothing speaks for the new ones or against them."""
+        d = len(self.bias)
+        indptr = np.pad(self.weights.indptr, (0, n_labels - d), mode="edge")
+        weights = sp.csr_array(
+            (self.weights.data, self.weights.indices, indptr), shape=(n_labels, self.weights.shape[1])
+        )
+        return Ranker(weights, np.pad(self.bias, (0, n_labels - d)))
+
+    def _to_parts(self) -> Parts:
+        return {"weights": self.weights, "bias": self.bias}
+
+    @classmethod
+    def _from_parts(cls, parts: Parts) -> Ranker:
+        weights = parts["weights"]
+        require(sp.issparse(weights) and weights.dtype == np.float32, "the weights of the ranker must be numbers")
+        require_array(parts["bias"], "the constants of the ranker", "float32", (weights.shape[0],), finite=True)
+        return cls(weights, parts["bias"])
+
+
+def _rows_of_labels(Y: CSR, candidates: Candidates) -> tuple[Any, Any, Any]:
+    """Return the rows of each label, those that have it and those for which it is a candidate, and which have it."""
+    is_candidate = candidates.matrix(np.ones(len(candidates), np.float32))
+    has = sp.csr_array((np.full(Y.nnz, 2, np.float32), Y.indices, Y.indptr), shape=Y.shape)
+    both = sp.csc_array(is_candidate + has)
+    return both.indptr.astype(np.int64), both.indices.astype(np.int32), (both.data >= 2).astype(np.uint8)

@@ -1,0 +1,187 @@
+"""Refinement: candidates of a row, and the probability of each."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import _safe_indexing, check_random_state
+
+from labelsense._progress import log
+from labelsense._storage import require, storable
+from labelsense._typing import CSR, FloatArray, IntArray, RandomState
+from labelsense._validation import check_count
+from labelsense.labels import top_k
+from labelsense.metrics import best_f1_threshold, ranking_figures
+from labelsense.refine.candidates import Candidates, concatenate
+from labelsense.refine.pooled import PooledModel
+from labelsense.refine.ranker import Ranker
+from labelsense.refine.shortlist import Reconstruction, count_candidates
+from labelsense.refine.stage import Stage, as_rows
+from labelsense.regress import Learner
+
+FOLDS = 5
+LEAST_ROWS = 10
+KS = (1, 3, 5)
+ALL = "all, pooled"
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was seen on rows that nothing had learned from.
+
+    Attributes
+    ----------
+    n_rows : int
+        How many.
+    recall : float
+        The share of their labels that were candidates.
+    figures : dict
+        P@1, P@3 and P@5 of each judge alone, by name, and of the pooled model.
+    chosen : str
+        Whose order is taken.
+    probabilities : CSR (n_rows, d)
+        Of the rows, by models that have not learned from them.
+    truth : CSR (n_rows, d)
+        Their labels.
+    """
+
+    n_rows: int
+    recall: float
+    figures: dict[str, dict[str, float]]
+    chosen: str
+    probabilities: CSR = field(repr=False)
+    truth: CSR = field(repr=False)
+
+    @cached_property
+    def threshold(self) -> float:
+        """The probability from which on labels have the best F1."""
+        return best_f1_threshold(self.probabilities, self.truth)
+
+
+@storable(private=("_stage", "_pooled"))
+class Refiner(BaseEstimator):
+    """Judges the candidate labels of each row by what several sources say of them, and gives probabilities.
+
+    Candidates come from the decoder, from correlations, from a linear decoder learned from measurements, and from the
+    centroids of labels. For each label a linear classifier is learned from the rows for which it is a candidate. One
+    small model pooled over all labels then learns, on rows that none of these has seen, how likely a candidate is right
+    that they speak of so. Where that is not better than the best of them alone, it is left alone.
+
+    Parameters
+    ----------
+    n_candidates : int or "auto"
+        How many labels of a row to consider. "auto": 50, or more where rows have many labels.
+    C : float
+        The weight of errors in the classifiers of labels.
+    n_calibration : int
+        How many rows to learn probabilities from, at most. They are left out of a first training of everything else.
+    random_state : int, RandomState or None
+        Seed of the choice of these rows.
+    """
+
+    def __init__(
+        self,
+        n_candidates: int | str = "auto",
+        *,
+        C: float = 1.0,
+        n_calibration: int = 3000,
+        random_state: RandomState = 0,
+    ) -> None:
+        self.n_candidates = n_candidates
+        self.C = C
+        self.n_calibration = n_calibration
+        self.random_state = random_state
+
+    n_candidates_: int
+    _stage: Stage
+    _pooled: PooledModel
+
+    def fit(
+        self, X: Any, Y: CSR, H: FloatArray, learner: Learner, reconstruction: Reconstruction, sample_weight: Any = None
+    ) -> Calibration:
+        """Learn from rows X (n, p), labels Y (n, d), and measurements H (n, m) of a learner, out of sample.
+
+        The learner is a fitted one, of which copies are fitted to parts of the rows.
+        """
+        if sample_weight is not None:  # rows without weight are as if they were not there
+            kept = np.flatnonzero(sample_weight)
+            X, Y, H, sample_weight = _safe_indexing(X, kept), Y[kept], H[kept], sample_weight[kept]
+        k = count_candidates(Y) if self.n_candidates == "auto" else min(int(self.n_candidates), Y.shape[1])
+        rows, Z = as_rows(X), reconstruction.operator.compress(Y)
+        parts = []
+        for number, (rest, held) in enumerate(self._folds(Y.shape[0])):
+            log("refine: without fold %d of %d rows", number + 1, len(held))
+            weights = {} if sample_weight is None else {"sample_weight": sample_weight[rest]}
+            model = learner.unfitted()
+            H_rest = model.fit_out_of_sample(_safe_indexing(X, rest), Z[rest], **weights)
+            stage = Stage.learn(rows[rest], H_rest, Y[rest], reconstruction, k, self.C)
+            H_held = np.asarray(model.predict(_safe_indexing(X, held)), np.float32).reshape(len(held), -1)
+            parts.append((*stage.pairs(rows[held], H_held, reconstruction), held))
+        calibration = self._judge(stage.judges(), parts, Y)
+        log("refine: all rows")
+        self._stage, self.n_candidates_ = Stage.learn(rows, H, Y, reconstruction, k, self.C), k
+        return calibration
+
+    def predict(self, X: Any, H: FloatArray, reconstruction: Reconstruction) -> CSR:
+        """Return the probabilities of the candidates of each row, as CSR (n, d)."""
+        candidates, F = self._stage.pairs(as_rows(X), H, reconstruction)
+        return candidates.matrix(self._pooled.predict(F))
+
+    def updated(self, X: Any, Y: CSR, sign: int) -> Refiner:
+        """Return a copy that has learned rows (sign 1) or forgotten them (-1), as far as that is exact.
+
+        Label counts and centroids add up; classifiers of labels and probabilities stay as they are. Labels that are new
+        have no classifier.
+        """
+        refiner = copy(self)
+        refiner._stage = self._stage.updated(as_rows(X), Y, sign)
+        return refiner
+
+    @property
+    def ranker(self) -> Ranker:
+        """The linear classifiers of labels."""
+        return self._stage.ranker
+
+    def check_sizes(self, n_features: int, n_measurements: int, n_labels: int) -> None:
+        """Refuse what a file says if it is of other sizes."""
+        self._stage.check_sizes(n_features, n_measurements, n_labels)
+
+    def _judge(
+        self, judges: dict[str, int], parts: list[tuple[Candidates, FloatArray, IntArray]], Y: CSR
+    ) -> Calibration:
+        """Learn probabilities of pairs that are out of sample, or whom to follow if there is no gain in it."""
+        candidates = concatenate([part[0] for part in parts])
+        F, Y = np.concatenate([part[1] for part in parts]), Y[np.concatenate([part[2] for part in parts])]
+        truth = candidates.are_in(Y)
+
+        def figures(values: FloatArray) -> dict[str, float]:
+            found = ranking_figures(Y, top_k(candidates.matrix(values), max(KS)), KS)
+            return {f"P@{k}": found[f"P@{k}"] for k in KS}
+
+        seen = {name: figures(F[:, column]) for name, column in judges.items()}
+        self._pooled, probabilities = PooledModel.train(F, truth, candidates.row)
+        seen[ALL] = figures(probabilities)
+        best = max(seen, key=lambda name: (sum(seen[name].values()), name == ALL))
+        if best != ALL:
+            self._pooled, probabilities = PooledModel.train_on_one(F, truth, judges[best])
+        recall = float(truth.sum() / max(1, Y.nnz))
+        log("refine: %s, candidates hold %.3f of the labels", best, recall)
+        return Calibration(Y.shape[0], recall, seen, best, candidates.matrix(probabilities), Y)
+
+    def _folds(self, n: int) -> list[tuple[IntArray, IntArray]]:
+        """Return rows to learn from and rows to learn probabilities from, as often as gives enough of the latter."""
+        wanted = check_count(self.n_calibration, "n_calibration", low=FOLDS)
+        order = check_random_state(self.random_state).permutation(n)
+        size = min(-(-n // FOLDS), wanted)
+        folds = [np.sort(order[i * size : (i + 1) * size]) for i in range(min(FOLDS, -(-wanted // size)))]
+        return [(np.setdiff1d(np.arange(n), held), held) for held in folds if len(held)]
+
+    def _check_stored(self) -> None:
+        require(isinstance(self._stage, Stage) and isinstance(self._pooled, PooledModel), "it must have learned")
+        f = self._stage.n_pair_features
+        require(len(self._pooled.weights) == f, "the pooled model must fit what the sources say")

@@ -1,0 +1,69 @@
+"""The candidates of a row, and what each source says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from labelsense import _kernels
+from labelsense._blocks import map_rows
+from labelsense._typing import CSR, FloatArray
+from labelsense.compress.base import Operator
+from labelsense.reconstruct import Decoder
+from labelsense.refine.candidates import Candidates, concatenate
+from labelsense.refine.sources import Source
+
+SCORE_NUMBERS = 2**20  # rows times labels that are scored at a time, by each source
+
+
+class Reconstruction(NamedTuple):
+    """A, and a decoder that is prepared for it."""
+
+    operator: Operator
+    decoder: Decoder
+    state: object
+
+    @classmethod
+    def by(cls, decoder: Decoder, operator: Operator) -> Reconstruction:
+        """Prepare a decoder."""
+        return cls(operator, decoder, decoder.prepare(operator))
+
+
+def count_candidates(Y: CSR) -> int:
+    """Return how many labels of a row to consider: 50, or more where rows have many, at most all.
+
+    Twice the labels that all but one row in twenty have, and 30.
+    """
+    most = float(np.quantile(np.diff(Y.indptr), 0.95)) if Y.shape[0] else 0.0
+    return min(Y.shape[1], max(50, int(2 * most) + 30))
+
+
+def shortlist(
+    sources: Sequence[Source], reconstruction: Reconstruction, X: CSR, H: FloatArray, k: int
+) -> tuple[Candidates, FloatArray]:
+    """Return the candidates of each row, and for each source, then the decoder, the scores of each of them.
+
+    Candidates are the k labels with the largest weighted sum of standardised scores, and all that the decoder chooses.
+    """
+    n, d = H.shape[0], reconstruction.operator.n_labels
+    weights = [source.weight for source in sources]
+
+    def choose(rows: slice) -> tuple[Candidates, FloatArray]:
+        decoded = reconstruction.decoder.decode(reconstruction.state, H[rows])
+        scores = [source.scores(X[rows], H[rows]) for source in sources]
+        size = rows.stop - rows.start
+        most = min(d, k + int(np.diff(decoded.indptr).max(initial=0)))
+        labels, counts = np.empty((size, most), np.int32), np.empty(size, np.int64)
+        _kernels.shortlist(
+            scores, weights, decoded.indptr.astype(np.int64), decoded.indices.astype(np.int32), k, labels, counts
+        )
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        candidates = Candidates(starts, labels[np.arange(most) < counts[:, None]], d)
+        row = candidates.row
+        values = [block[row, candidates.labels] for block in scores]
+        return candidates, np.stack([*values, candidates.look_up(decoded)])
+
+    parts = map_rows(choose, n, max(1, min(256, SCORE_NUMBERS // d)), -1)
+    return concatenate([part for part, _ in parts]), np.concatenate([values for _, values in parts], axis=1)

@@ -1,0 +1,215 @@
+"""Where candidates and their scores come from: each source scores all labels of a row in its own way.
+
+Sources err on different labels, which is why several of them are better than the best one. They learn from rows whose
+measurements are out of sample, and score these rows as if they had not seen them: leave-one-out, in closed form.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelsense import _kernels
+from labelsense._storage import Parts, require, require_array, storable
+from labelsense._typing import CSR, FloatArray, IntArray
+from labelsense.compress.base import Operator, inverse_norms
+from labelsense.refine.candidates import Candidates
+
+GEMM_ROWS = 1024
+PENALTY = 0.1  # of the linear decoder, as a share of the mean square of a measurement
+
+
+class Source(ABC):
+    """Scores of all labels of a row, by its features x and its measurements h.
+
+    Attributes
+    ----------
+    weight : float
+        What its standardised scores count in the choice of candidates.
+    name : str
+        What reports call it.
+    """
+
+    weight: ClassVar[float] = 1.0
+    name: ClassVar[str]
+
+    @abstractmethod
+    def scores(self, X: CSR, H: FloatArray) -> FloatArray:
+        """Return the scores of a block of rows, dense (n, d)."""
+
+    def own(self, X: CSR, H: FloatArray, Y: CSR, candidates: Candidates, values: FloatArray) -> FloatArray:
+        """Return scores of rows that it has learned from as if it had not, given those with them."""
+        return values
+
+    def updated(self, X: CSR, Y: CSR, sign: int) -> Source:
+        """Return a source that has learned rows (sign 1) or forgotten them (-1), or just has their new labels."""
+        return self
+
+    def check_sizes(self, n_features: int, n_measurements: int, n_labels: int) -> None:  # noqa: B027
+        """Refuse what a file says if it is of other sizes."""
+
+
+class Correlations(Source):
+    """a_j'h / |a_j|: the correlation of the measurements with the column of each label. It learns nothing."""
+
+    name = "correlation"
+
+    def __init__(self, operator: Operator) -> None:
+        self.operator = operator
+
+    def scores(self, X: CSR, H: FloatArray) -> FloatArray:
+        return self.operator.correlate(H) * self._inverse
+
+    @cached_property
+    def _inverse(self) -> FloatArray:
+        return inverse_norms(self.operator.column_norms)
+
+
+@storable()
+class LinearDecoder(Source):
+    """Ridge regression from measurements to labels.
+
+    Where labels are many to a row and come together, it is better than any sparse decoder: it knows which do.
+
+    Parameters
+    ----------
+    weights : array (m, d)
+    intercept : array (d,)
+    mean : array (m,)
+        Of the measurements that it has learned from.
+    inverse : array (m, m)
+        The inverse of their penalised covariance, for leave-one-out.
+    n_rows : int
+        Their number.
+    """
+
+    weight, name = 0.5, "linear decoder"
+
+    def __init__(
+        self, weights: FloatArray, intercept: FloatArray, mean: FloatArray, inverse: FloatArray, n_rows: int
+    ) -> None:
+        self.weights, self.intercept, self.mean, self.inverse, self.n_rows = weights, intercept, mean, inverse, n_rows
+
+    @classmethod
+    def learn(cls, H: FloatArray, Y: CSR) -> LinearDecoder:
+        """Learn from measurements H (n, m) that are out of sample and labels Y (n, d)."""
+        n, m = H.shape
+        mean = H.mean(axis=0, dtype=np.float64)
+        centred = H - mean.astype(np.float32)
+        gram = (centred.T @ centred).astype(np.float64)
+        penalty = max(PENALTY * float(np.vdot(H, H)) / m, 1e-12)
+        inverse = np.linalg.inv(gram + penalty * np.eye(m))
+        right = np.asarray(Y.T @ centred).T
+        weights = (inverse @ right).astype(np.float32)
+        share = np.asarray(Y.sum(axis=0), np.float64).ravel() / n
+        intercept = (share - mean @ weights).astype(np.float32)
+        return cls(weights, intercept, mean.astype(np.float32), inverse.astype(np.float32), n)
+
+    def scores(self, X: CSR, H: FloatArray) -> FloatArray:
+        return H @ self.weights + self.intercept
+
+    def own(self, X: CSR, H: FloatArray, Y: CSR, candidates: Candidates, values: FloatArray) -> FloatArray:
+        centred = H - self.mean
+        leverage = np.einsum("ij,ij->i", centred @ self.inverse, centred) + 1 / self.n_rows
+        leverage = np.minimum(leverage, 0.999)[candidates.row]
+        truth = candidates.are_in(Y).astype(np.float32)
+        return ((values - leverage * truth) / (1 - leverage)).astype(np.float32)
+
+    def updated(self, X: CSR, Y: CSR, sign: int) -> LinearDecoder:
+        more = Y.shape[1] - len(self.intercept)
+        weights, intercept = np.pad(self.weights, ((0, 0), (0, more))), np.pad(self.intercept, (0, more))
+        return LinearDecoder(weights, intercept, self.mean, self.inverse, self.n_rows)
+
+    def check_sizes(self, n_features: int, n_measurements: int, n_labels: int) -> None:
+        require(self.weights.shape == (n_measurements, n_labels), "the linear decoder must fit A")
+
+    def _to_parts(self) -> Parts:
+        return {"weights": self.weights, "intercept": self.intercept}
+
+    @classmethod
+    def _from_parts(cls, parts: Parts) -> LinearDecoder:
+        weights, intercept = parts["weights"], parts["intercept"]
+        require_array(weights, "the linear decoder", "float32", (None, None))
+        require_array(intercept, "the constants of the linear decoder", "float32", (weights.shape[1],), finite=True)
+        empty = np.zeros(0, np.float32)
+        return cls(weights, intercept, empty, empty, 0)
+
+
+@storable()
+class Centroids(Source):
+    """The cosine between a row and the sum of the rows that have a label.
+
+    Parameters
+    ----------
+    sums : CSR (p, d)
+        The sum of the rows of each label, by feature.
+    lengths : array (d,)
+        Of these sums.
+    """
+
+    weight, name = 0.5, "centroids"
+
+    def __init__(self, sums: CSR, lengths: FloatArray) -> None:
+        self.sums, self.lengths = sums, lengths
+
+    @classmethod
+    def learn(cls, X: CSR, Y: CSR) -> Centroids:
+        """Sum the rows of X (n, p) by the labels that they have."""
+        return cls._of(X.T @ Y)
+
+    @classmethod
+    def _of(cls, sums: Any) -> Centroids:
+        sums = sp.csr_array(sums, dtype=np.float32)
+        squares = np.bincount(sums.indices, np.square(sums.data, dtype=np.float64), sums.shape[1])
+        return cls(sums, np.sqrt(squares).astype(np.float32))
+
+    def scores(self, X: CSR, H: FloatArray) -> FloatArray:
+        out = np.empty((X.shape[0], self.sums.shape[1]), np.float32)
+        _kernels.times_sparse(
+            X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, 0, X.shape[0], *self._arrays, out
+        )
+        out *= inverse_norms(self.lengths)
+        out *= inverse_norms(_row_lengths(X))[:, None]
+        return out
+
+    def own(self, X: CSR, H: FloatArray, Y: CSR, candidates: Candidates, values: FloatArray) -> FloatArray:
+        mine = np.flatnonzero(candidates.are_in(Y))
+        label, own_length = candidates.labels[mine], _row_lengths(X).astype(np.float64)[candidates.row[mine]]
+        length = self.lengths[label].astype(np.float64)
+        dot = values[mine] * length * own_length
+        rest = np.sqrt(np.maximum(length**2 - 2 * dot + own_length**2, 0))
+        alone = rest <= 1e-4 * own_length  # nobody else has the label
+        left = np.divide(dot - own_length**2, rest * own_length, out=np.zeros_like(dot), where=~alone & (own_length > 0))
+        values = values.copy()
+        values[mine] = left
+        return values
+
+    @cached_property
+    def _arrays(self) -> tuple[IntArray, Any, FloatArray]:
+        return self.sums.indptr.astype(np.int64), self.sums.indices.astype(np.int32), self.sums.data
+
+    def updated(self, X: CSR, Y: CSR, sign: int) -> Centroids:
+        sums = sp.csr_array((self.sums.data, self.sums.indices, self.sums.indptr), shape=(X.shape[1], Y.shape[1]))
+        return Centroids._of(sums + sign * (X.T @ Y))
+
+    def check_sizes(self, n_features: int, n_measurements: int, n_labels: int) -> None:
+        require(self.sums.shape == (n_features, n_labels), "centroids must fit features and labels")
+
+    def _to_parts(self) -> Parts:
+        return {"sums": self.sums, "lengths": self.lengths}
+
+    @classmethod
+    def _from_parts(cls, parts: Parts) -> Centroids:
+        sums = parts["sums"]
+        require(sp.issparse(sums) and sums.dtype == np.float32, "the sums of rows must be numbers")
+        require_array(parts["lengths"], "the lengths of sums of rows", "float32", (sums.shape[1],), finite=True)
+        return cls(sums, parts["lengths"])
+
+
+def _row_lengths(X: CSR) -> FloatArray:
+    row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    return np.sqrt(np.bincount(row, np.square(X.data, dtype=np.float64), X.shape[0])).astype(np.float32)

@@ -1,0 +1,157 @@
+"""What is learned of rows before their candidates can be judged: sources, classifiers of labels, and what is usual."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelsense import _kernels
+from labelsense._blocks import map_rows
+from labelsense._storage import Parts, require, require_array, storable
+from labelsense._typing import CSR, FloatArray
+from labelsense.refine.candidates import Candidates
+from labelsense.refine.ranker import Ranker
+from labelsense.refine.shortlist import Reconstruction, shortlist
+from labelsense.refine.sources import Centroids, Correlations, LinearDecoder, Source
+
+PRIOR = 3.0  # rows that the mean of all labels counts in the mean of one
+STANDING = 4  # numbers about a score that depend on the other candidates of the row
+KNOWN = 3  # numbers about a label
+PAIR_ROWS = 512
+MOST_LINEAR = 2**23  # numbers m d up to which there is a linear decoder: beyond, it costs more than all the others
+
+
+@storable()
+class Stage:
+    """Sources and classifiers learned from some rows, and what they usually say of each label where it is right.
+
+    Parameters
+    ----------
+    sources : list of Source
+        Those that learn. Correlations come first always.
+    n_candidates : int
+        How many labels of a row are considered.
+    ranker : Ranker
+    usual : array (sources, 2, d)
+        The mean score of each label, out of sample, in rows that have it and in others for which it is a candidate.
+    known : array (d, 3)
+        Of each label: the logarithm of its number of rows, the share of its candidacies that are right, and the share
+        of its rows in which it is a candidate.
+    """
+
+    def __init__(
+        self, sources: list[Source], n_candidates: int, ranker: Ranker, usual: FloatArray, known: FloatArray
+    ) -> None:
+        self.sources, self.n_candidates, self.ranker = sources, n_candidates, ranker
+        self.usual, self.known = usual, known
+
+    @classmethod
+    def learn(
+        cls, X: CSR, H: FloatArray, Y: CSR, reconstruction: Reconstruction, n_candidates: int, C: float = 1.0
+    ) -> Stage:
+        """Learn from rows X (n, p) with labels Y (n, d), and their measurements H (n, m), out of sample."""
+        sources: list[Source] = [Centroids.learn(X, Y)]
+        if H.shape[1] * Y.shape[1] <= MOST_LINEAR:
+            sources.append(LinearDecoder.learn(H, Y))
+        every = [Correlations(reconstruction.operator), *sources]
+        candidates, values = shortlist(every, reconstruction, X, H, n_candidates)
+        ranker = Ranker.train(X, Y, candidates, C=C)
+        for i, source in enumerate(every):
+            values[i] = source.own(X, H, Y, candidates, values[i])
+        return cls(sources, n_candidates, ranker, *_habits(candidates, values, Y))
+
+    def pairs(self, X: CSR, H: FloatArray, reconstruction: Reconstruction) -> tuple[Candidates, FloatArray]:
+        """Return the candidates of rows that were not learned from, and features of each of them, (pairs, f).
+
+        The features are, for each of :meth:`judges`, its score, what it is below the best one of the row, its rank
+        there, and the best one; then what is usual, and what is known of the label and of the row.
+        """
+        every = [Correlations(reconstruction.operator), *self.sources]
+        candidates, values = shortlist(every, reconstruction, X, H, self.n_candidates)
+        values = np.concatenate([values, self.ranker.margins(X, candidates)[None]])
+        F = np.empty((len(candidates), self.n_pair_features), np.float32)
+
+        def compare(rows: slice) -> None:
+            for i, scores in enumerate(values):
+                _kernels.standing(candidates.starts, rows.start, rows.stop, scores, STANDING * i, F)
+
+        map_rows(compare, candidates.n_rows, PAIR_ROWS, -1)
+        at = STANDING * len(values)
+        for scores, (right, wrong) in zip(values, self.usual[:, :, candidates.labels], strict=False):
+            F[:, at] = scores / np.maximum(right, 1e-3)
+            F[:, at + 1], F[:, at + 2] = right, wrong
+            at += 3
+        F[:, at : at + KNOWN] = self.known[candidates.labels]
+        row = candidates.row
+        F[:, at + KNOWN], F[:, at + KNOWN + 1] = np.diff(X.indptr)[row], np.diff(candidates.starts)[row]
+        return candidates, F
+
+    def updated(self, X: CSR, Y: CSR, sign: int) -> Stage:
+        """Return a stage that has learned rows (sign 1) or forgotten them (-1), as far as that is exact."""
+        more = Y.shape[1] - len(self.known)
+        known = np.concatenate([self.known, np.tile(self.known.mean(axis=0, keepdims=True), (more, 1))])
+        known[len(self.known) :, 0] = 0
+        counts = np.expm1(known[:, 0].astype(np.float64)) + sign * np.bincount(Y.indices, minlength=Y.shape[1])
+        known[:, 0] = np.log1p(np.maximum(counts, 0))
+        usual = np.concatenate([self.usual, np.repeat(self.usual.mean(axis=2, keepdims=True), more, axis=2)], axis=2)
+        sources = [source.updated(X, Y, sign) for source in self.sources]
+        return Stage(sources, self.n_candidates, self.ranker.for_labels(Y.shape[1]), usual, known)
+
+    def judges(self) -> dict[str, int]:
+        """Return who scores a candidate, with the column of the score among the features."""
+        names = ["correlation", *(source.name for source in self.sources), "decoder", "ranker"]
+        return {name: STANDING * i for i, name in enumerate(names)}
+
+    @property
+    def n_pair_features(self) -> int:
+        """How many features a pair has."""
+        return STANDING * len(self.judges()) + 3 * len(self.usual) + KNOWN + 2
+
+    def _to_parts(self) -> Parts:
+        return dict(vars(self))
+
+    @classmethod
+    def _from_parts(cls, parts: Parts) -> Stage:
+        sources, k, ranker = parts["sources"], parts["n_candidates"], parts["ranker"]
+        require(isinstance(sources, list) and all(isinstance(s, Source) for s in sources), "there must be sources")
+        require(isinstance(ranker, Ranker), "there must be a ranker")
+        d = len(ranker.bias)
+        require(type(k) is int and 1 <= k <= d, "candidates must be labels")
+        require_array(parts["usual"], "what sources usually say", "float32", (len(sources) + 2, 2, d), finite=True)
+        require_array(parts["known"], "what is known of labels", "float32", (d, KNOWN), finite=True)
+        return cls(sources, k, ranker, parts["usual"], parts["known"])
+
+    def check_sizes(self, n_features: int, n_measurements: int, n_labels: int) -> None:
+        """Refuse parts of a file that are of other sizes."""
+        require(self.ranker.weights.shape == (n_labels, n_features), "the ranker must fit features and labels")
+        for source in self.sources:
+            source.check_sizes(n_features, n_measurements, n_labels)
+
+
+def _habits(candidates: Candidates, values: FloatArray, Y: CSR) -> tuple[FloatArray, FloatArray]:
+    d, right = Y.shape[1], candidates.are_in(Y)
+    usual = np.empty((len(values), 2, d), np.float32)
+    counts = []
+    for case, chosen in enumerate((right, ~right)):
+        labels = candidates.labels[chosen]
+        count = np.bincount(labels, minlength=d)
+        counts.append(count)
+        for i, scores in enumerate(values):
+            total = np.bincount(labels, scores[chosen], d)
+            overall = total.sum() / max(1, count.sum())
+            usual[i, case] = (total + PRIOR * overall) / (count + PRIOR)
+    rows = np.bincount(Y.indices, minlength=d)
+    found, missed = counts
+    known = np.stack([np.log1p(rows), found / (found + missed + 1), found / (rows + 1)], axis=1)
+    return usual, known.astype(np.float32)
+
+
+def as_rows(X: Any) -> CSR:
+    """Return features as CSR of float32, in canonical form."""
+    X = sp.csr_array(X, dtype=np.float32)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X

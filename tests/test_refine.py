@@ -1,0 +1,324 @@
+"""Refinement: each part against a slow version, a library or the model without the row."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.svm import LinearSVC
+
+from labelsense import OMPDecoder, RidgeLearner, WhitenedCompressor, _kernels
+from labelsense.data import make_tagged_documents
+from labelsense.metrics import calibration_error, precision_at_k
+from labelsense.refine import Refiner
+from labelsense.refine.candidates import Candidates
+from labelsense.refine.pooled import PooledModel
+from labelsense.refine.ranker import Ranker
+from labelsense.refine.shortlist import Reconstruction, count_candidates, shortlist
+from labelsense.refine.sources import Centroids, Correlations, LinearDecoder
+from labelsense.refine.stage import Stage, as_rows
+from labelsense.refine.trees import BoostedTrees
+
+
+def problem(n=200, d=30, p=60, seed=0):
+    X, Y = make_tagged_documents(n_samples=n, n_features=p, n_labels=d, random_state=seed)
+    return as_rows(X), sp.csr_array(Y, dtype=np.float32)
+
+
+def random_candidates(n, d, seed=0, share=0.4):
+    pattern = sp.csr_array(np.random.default_rng(seed).uniform(size=(n, d)) < share)
+    return Candidates(pattern.indptr.astype(np.int64), pattern.indices.astype(np.int32), d)
+
+
+class TestCandidates:
+    @given(st.integers(0, 10**6))
+    @settings(max_examples=20)
+    def test_look_up_and_membership_equal_dense_indexing(self, seed):
+        rng = np.random.default_rng(seed)
+        candidates = random_candidates(7, 11, seed)
+        M = sp.random_array((7, 11), density=0.3, format="csr", dtype=np.float32, random_state=rng)
+        dense = M.toarray()[candidates.row, candidates.labels]
+        np.testing.assert_array_equal(candidates.look_up(M), dense)
+        np.testing.assert_array_equal(candidates.are_in(M), dense != 0)
+        np.testing.assert_array_equal(candidates.matrix(dense).toarray()[candidates.row, candidates.labels], dense)
+
+    def test_of_a_matrix_without_entries(self):
+        candidates = random_candidates(3, 4)
+        assert not candidates.look_up(sp.csr_array((3, 4), dtype=np.float32)).any()
+
+
+class TestRanker:
+    def test_equals_liblinear_on_the_rows_of_each_label(self):
+        X, Y = problem()
+        candidates = random_candidates(*Y.shape)
+        ranker = Ranker.train(X, Y, candidates, C=0.7, tol=1e-6, max_rounds=100_000)
+        is_candidate = candidates.matrix(np.ones(len(candidates), np.float32)).toarray() > 0
+        learned = 0
+        for j, has in enumerate(Y.toarray().T > 0):
+            rows = is_candidate[:, j] | has
+            if len(set(has[rows])) < 2:
+                continue
+            svm = LinearSVC(C=0.7, tol=1e-9, max_iter=1_000_000, random_state=0).fit(X[rows], has[rows])
+            np.testing.assert_allclose(ranker.weights[[j]].toarray(), svm.coef_, atol=1e-4)
+            np.testing.assert_allclose(ranker.bias[j], svm.intercept_[0], atol=1e-4)
+            learned += 1
+        assert learned > 20
+
+    def test_margins_are_inner_products(self):
+        X, Y = problem()
+        candidates = random_candidates(*Y.shape)
+        ranker = Ranker.train(X, Y, candidates)
+        dense = X @ ranker.weights.T.toarray() + ranker.bias
+        np.testing.assert_allclose(ranker.margins(X, candidates), dense[candidates.row, candidates.labels], atol=1e-5)
+
+    def test_small_weights_are_left_out(self):
+        X, Y = problem()
+        candidates = random_candidates(*Y.shape)
+        every, large = (Ranker.train(X, Y, candidates, smallest=smallest).weights for smallest in (0.0, 0.1))
+        kept = every.toarray()
+        kept[np.abs(kept) < 0.1] = 0
+        np.testing.assert_array_equal(large.toarray(), kept)
+
+    def test_a_label_without_rows_has_no_weights(self):
+        X, Y = problem()
+        Y = sp.csr_array(sp.hstack([Y, sp.csr_array((Y.shape[0], 2))]), dtype=np.float32)
+        pattern = sp.csr_array(np.pad(np.ones((Y.shape[0], 3)), ((0, 0), (0, Y.shape[1] - 3))))
+        candidates = Candidates(pattern.indptr.astype(np.int64), pattern.indices.astype(np.int32), Y.shape[1])
+        ranker = Ranker.train(X, Y, candidates)
+        assert ranker.weights[[-1]].nnz == 0
+        assert ranker.bias[-1] == 0
+
+    def test_does_not_depend_on_threads(self, monkeypatch):
+        X, Y = problem()
+        candidates = random_candidates(*Y.shape)
+        one = Ranker.train(X, Y, candidates).weights
+        monkeypatch.setattr("labelsense.refine.ranker.BLOCK_PAIRS", 50)
+        many = Ranker.train(X, Y, candidates).weights
+        assert (one != many).nnz == 0
+
+
+class TestShortlist:
+    @given(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 3))
+    @settings(max_examples=50)
+    def test_takes_the_largest_sums_of_standardised_scores(self, seed, d, n_sources):
+        rng = np.random.default_rng(seed)
+        n, k = 5, int(rng.integers(1, d + 1))
+        scores = [rng.normal(size=(n, d)).astype(np.float32) * 10.0 ** rng.integers(-3, 3) for _ in range(n_sources)]
+        scores = [block.astype(np.float32) for block in scores]
+        weights = rng.uniform(0.5, 2, n_sources).tolist()
+        sure = sp.csr_array(rng.uniform(size=(n, d)) < 0.1)
+        labels, counts = np.empty((n, d), np.int32), np.empty(n, np.int64)
+        starts, columns = sure.indptr.astype(np.int64), sure.indices.astype(np.int32)
+        _kernels.shortlist(scores, weights, starts, columns, k, labels, counts)
+        for i in range(n):
+            total = sum(w * (s[i] - s[i].mean()) / (s[i].std() or 1) for w, s in zip(weights, scores, strict=True))
+            best = set(np.argsort(-total, kind="stable")[:k].tolist()) if d > 1 else {0}
+            got = labels[i, : counts[i]].tolist()
+            assert got == sorted(best | set(sure[[i]].indices.tolist()))
+
+    def test_values_are_those_of_the_sources_and_the_decoder(self):
+        X, Y = problem()
+        A = WhitenedCompressor(20, random_state=0).fit(Y).operator_
+        H, decoder = A.compress(Y), OMPDecoder(4)
+        sources = [Correlations(A), LinearDecoder.learn(H, Y), Centroids.learn(X, Y)]
+        candidates, values = shortlist(sources, Reconstruction.by(decoder, A), X, H, 10)
+        pair = candidates.row, candidates.labels
+        for source, got in zip(sources, values, strict=False):
+            np.testing.assert_allclose(got, source.scores(X, H)[pair], atol=1e-6)
+        decoded = decoder.decode(decoder.prepare(A), H).toarray()
+        np.testing.assert_array_equal(values[-1], decoded[pair])
+        assert np.count_nonzero(values[-1]) == np.count_nonzero(decoded)  # none of its labels is missing
+
+    def test_how_many(self):
+        Y = sp.csr_array(np.ones((10, 200)))
+        assert count_candidates(Y) == 200
+        Y = sp.csr_array(np.eye(200))
+        assert count_candidates(Y) == 50
+        Y = sp.csr_array(np.pad(np.ones((10, 20)), ((0, 0), (0, 500))))
+        assert count_candidates(Y) == 70
+
+
+class TestStanding:
+    @given(st.lists(st.lists(st.integers(-3, 3), min_size=1, max_size=6), min_size=1, max_size=4))
+    def test_equals_sorting_each_row(self, rows):
+        starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+        scores = np.array([score for row in rows for score in row], np.float32)
+        out = np.full((len(scores), 6), 9, np.float32)
+        _kernels.standing(starts, 0, len(rows), scores, 1, out)
+        expected = [[9, v, v - max(row), sum(u > v for u in row), max(row), 9] for row in rows for v in row]
+        np.testing.assert_array_equal(out, expected)
+
+
+def test_correlations_are_of_unit_columns():
+    X, Y = problem()
+    A = WhitenedCompressor(20, random_state=0).fit(Y).operator_
+    columns = A.columns(np.arange(Y.shape[1]))
+    H = A.compress(Y)
+    np.testing.assert_allclose(Correlations(A).scores(X, H), H @ (columns / np.linalg.norm(columns, axis=0)), atol=1e-5)
+
+
+@pytest.mark.parametrize("learn", [LinearDecoder.learn, None], ids=["linear decoder", "centroids"])
+def test_own_rows_are_scored_as_if_they_had_not_been_learned(learn, monkeypatch):
+    X, Y = problem(n=60, d=8)
+    H = np.random.default_rng(0).normal(size=(60, 5)).astype(np.float32) + Y.toarray()[:, :5]
+    monkeypatch.setattr("labelsense.refine.sources.PENALTY", 1e-3)  # the same for all rows, nearly
+
+    def source(rows):
+        return Centroids.learn(X[rows], Y[rows]) if learn is None else learn(H[rows], Y[rows])
+
+    every = np.arange(60)
+    candidates = random_candidates(60, 8, share=0.9)
+    whole = source(every)
+    values = whole.scores(X, H)[candidates.row, candidates.labels]
+    own = whole.own(X, H, Y, candidates, values)
+    without = np.concatenate([source(np.delete(every, i)).scores(X[[i]], H[[i]]) for i in every])
+    expected = without[candidates.row, candidates.labels]
+    assert np.abs(values - expected).max() > 0.05
+    np.testing.assert_allclose(own, expected, atol=2e-3)
+
+
+class TestTrees:
+    def pairs(self, n=3000):
+        rng = np.random.default_rng(0)
+        F = rng.normal(size=(n, 6)).astype(np.float32)
+        F[:, 2] = np.round(F[:, 2])
+        return F, F[:, 0] * F[:, 1] + F[:, 2] + rng.normal(size=n) > 1
+
+    def test_equal_scikit_learn(self, monkeypatch):
+        F, truth = self.pairs()
+        fitted = []
+        fit = HistGradientBoostingClassifier.fit
+        monkeypatch.setattr(
+            HistGradientBoostingClassifier, "fit", lambda self, *a: fitted.append(fit(self, *a)) or self
+        )
+        trees = BoostedTrees.train(F, truth)
+        np.testing.assert_allclose(trees.log_odds(F), fitted[0].decision_function(F), atol=1e-10)
+
+    @pytest.mark.parametrize("column", [None, 2], ids=["all", "one"])
+    def test_probabilities_are_calibrated(self, column):
+        F, truth = self.pairs(20_000)
+        learned, row = F[:10_000], np.arange(10_000)
+        model, seen = (
+            PooledModel.train(learned, truth[:10_000], row)
+            if column is None
+            else PooledModel.train_on_one(learned, truth[:10_000], column)
+        )
+        p = np.concatenate([seen, model.predict(F[10_000:])])
+        assert (p > 0).all()
+        assert (p < 1).all()
+        for part in (slice(0, 10_000), slice(10_000, None)):
+            for low in np.arange(0, 1, 0.2):
+                inside = (p[part] >= low) & (p[part] < low + 0.2)
+                assert abs(p[part][inside].mean() - truth[part][inside].mean()) < 0.05
+
+    def test_in_the_order_of_one_score(self):
+        F, truth = self.pairs()
+        model, _ = PooledModel.train_on_one(F, ~truth, 2)  # even one that speaks against itself
+        order = np.argsort(F[:, 2], kind="stable")
+        assert (np.diff(model.predict(F)[order]) >= 0).all()
+
+    def test_the_same_twice(self):
+        F, truth = self.pairs()
+        row = np.arange(len(F)) // 10
+        np.testing.assert_array_equal(*(PooledModel.train(F, truth, row)[0].predict(F) for _ in range(2)))
+
+    @pytest.mark.parametrize("value", [True, False])
+    def test_pairs_that_are_all_alike(self, value):
+        F, _ = self.pairs(100)
+        model, _ = PooledModel.train(F, np.full(100, value), np.arange(100))
+        assert abs(model.predict(F).mean() - value) < 0.05
+
+
+@pytest.fixture(scope="module")
+def documents():
+    X, Y = make_tagged_documents(n_samples=1500, n_labels=100, random_state=0)
+    return as_rows(X), sp.csr_array(Y, dtype=np.float32)
+
+
+def fit(X, Y, m=30, **settings):
+    reconstruction = Reconstruction.by(OMPDecoder(min(m, 8)), WhitenedCompressor(m, random_state=0).fit(Y).operator_)
+    learner = RidgeLearner(1.0)
+    H = learner.fit_out_of_sample(X, reconstruction.operator.compress(Y))
+    refiner = Refiner(**settings)
+    return refiner, refiner.fit(X, Y, H, learner, reconstruction), learner, reconstruction
+
+
+class TestRefiner:
+    def test_ranks_new_rows_better_than_the_decoder_and_says_so_beforehand(self, documents):
+        X, Y = documents
+        refiner, calibration, learner, reconstruction = fit(X[:1200], Y[:1200])
+        H = learner.predict(X[1200:])
+        decoded = reconstruction.decoder.decode(reconstruction.state, H)
+        refined = refiner.predict(X[1200:], H, reconstruction)
+        assert precision_at_k(Y[1200:], refined, 5) > precision_at_k(Y[1200:], decoded, 5) + 0.02
+        assert calibration.chosen == "all, pooled"
+        for k in (1, 3, 5):
+            expected = calibration.figures[calibration.chosen][f"P@{k}"]
+            assert abs(precision_at_k(Y[1200:], refined, k) - expected) < 0.06
+        assert calibration_error(Y[1200:], refined) < 0.02
+        found = Candidates(refined.indptr, refined.indices, 100).are_in(Y[1200:])
+        assert abs(refined.data.sum() / found.sum() - 1) < 0.1
+        assert abs(found.sum() / Y[1200:].nnz - calibration.recall) < 0.05
+
+    def test_nothing_is_calibrated_by_rows_that_were_learned(self, documents, monkeypatch):
+        X, Y = documents
+        learned = []
+        learn = Stage.learn.__func__
+
+        def spy(cls, X, *others):
+            learned.append(X)
+            return learn(cls, X, *others)
+
+        pairs, judged = Stage.pairs, []
+        monkeypatch.setattr(Stage, "learn", classmethod(spy))
+        monkeypatch.setattr(Stage, "pairs", lambda self, X, *others: judged.append(X) or pairs(self, X, *others))
+        _, calibration, _, _ = fit(X[:500], Y[:500], n_calibration=250)
+        assert len(judged) == 3
+        assert calibration.n_rows == 300
+        for known, new in zip(learned, judged, strict=False):
+            assert not {row.tobytes() for row in known.toarray()} & {row.tobytes() for row in new.toarray()}
+
+    def test_a_judge_that_is_better_alone_is_left_alone(self, documents, monkeypatch):
+        X, Y = documents
+        rng = np.random.default_rng(0)
+        train = PooledModel.train.__func__
+
+        def useless(cls, F, truth, row):
+            model, _ = train(cls, F, truth, row)
+            return model, rng.uniform(size=len(F)).astype(np.float32)
+
+        monkeypatch.setattr(PooledModel, "train", classmethod(useless))
+        refiner, calibration, learner, reconstruction = fit(X[:500], Y[:500])
+        best = max(calibration.figures, key=lambda name: sum(calibration.figures[name].values()))
+        assert calibration.chosen == best != "all, pooled"
+        assert refiner.predict(X[500:510], learner.predict(X[500:510]), reconstruction).nnz
+
+    def test_updates_of_counts_and_centroids_are_exact(self, documents):
+        X, Y = documents
+        refiner, *_ = fit(X[:500], Y[:500])
+        more = refiner.updated(X[500:600], Y[500:600], 1)
+        centroids = Centroids.learn(X[:600], Y[:600])
+        updated = more._stage.sources[0]
+        np.testing.assert_allclose(updated.sums.toarray(), centroids.sums.toarray(), atol=1e-5)
+        np.testing.assert_allclose(updated.lengths, centroids.lengths, rtol=1e-4)
+        np.testing.assert_allclose(np.expm1(more._stage.known[:, 0]), Y[:600].sum(axis=0), rtol=1e-4, atol=1e-4)
+        back = more.updated(X[500:600], Y[500:600], -1)
+        np.testing.assert_allclose(back._stage.sources[0].lengths, refiner._stage.sources[0].lengths, atol=1e-4)
+
+    def test_labels_that_are_new_get_columns(self, documents):
+        X, Y = documents
+        refiner, _, learner, reconstruction = fit(X[:500], sp.csr_array(Y[:500, :90]))
+        operator = reconstruction.operator.for_labels(100)
+        more = refiner.updated(X[500:1000], Y[500:1000], 1)
+        wider = Reconstruction.by(OMPDecoder(8), operator)
+        P = more.predict(X[1000:], learner.predict(X[1000:]), wider)
+        assert P.shape == (500, 100)
+
+    @pytest.mark.parametrize(("n", "d"), [(12, 2), (30, 40), (60, 1)])
+    def test_few_rows_or_labels(self, n, d):
+        X, Y = problem(n=n, d=max(d, 2))
+        refiner, calibration, learner, reconstruction = fit(X, sp.csr_array(Y[:, :d]), m=min(d, 8))
+        P = refiner.predict(X, learner.predict(X), reconstruction)
+        assert np.isfinite(P.data).all()
+        assert calibration.n_rows == n
