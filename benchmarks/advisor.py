@@ -48,6 +48,7 @@ def fit(folder, settings):
         HadamardCompressor(settings["n_measurements"], random_state=settings["random_state"]),
         RidgeLearner(settings["alpha"]),
         DECODERS[settings["decoder"]](settings["n_nonzero"]),
+        refiner=None,
     )
     start = time.perf_counter()
     clf.fit(X, Y)

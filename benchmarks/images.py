@@ -92,7 +92,9 @@ def one_against_all():
 
 def compressed():
     learner = RidgeLearner("loo", random_state=0)
-    return CompressedLabelClassifier(HadamardCompressor(MEASUREMENTS), learner, OMPDecoder(), random_state=0, n_jobs=-1)
+    return CompressedLabelClassifier(
+        HadamardCompressor(MEASUREMENTS), learner, OMPDecoder(), refiner=None, random_state=0, n_jobs=-1
+    )
 
 
 def scaled(X, scaling):

@@ -98,12 +98,14 @@ def ours(title, model, data):
 
 def compressed(m, learner, seed=0):
     """Return a model with the paper's matrix and decoder."""
-    return CompressedLabelClassifier(HadamardCompressor(m), learner, OMPDecoder(), random_state=seed, n_jobs=2)
+    return CompressedLabelClassifier(
+        HadamardCompressor(m), learner, OMPDecoder(), refiner=None, random_state=seed, n_jobs=2
+    )
 
 
 def whitened(m, learner, seed=0):
     decoder = OMPDecoder(penalty=0.1)
-    return CompressedLabelClassifier(WhitenedCompressor(m), learner, decoder, random_state=seed, n_jobs=2)
+    return CompressedLabelClassifier(WhitenedCompressor(m), learner, decoder, refiner=None, random_state=seed, n_jobs=2)
 
 
 MATRICES = (compressed, whitened)

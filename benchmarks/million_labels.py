@@ -18,7 +18,9 @@ def peak_gb():
 def main():
     X, Y = make_tagged_documents(21_000, 4000, 1_000_000, random_state=0)
     print(f"data: X {X.shape}, Y {Y.shape} with {Y.nnz} labels; peak memory so far {peak_gb():.2f} GB", flush=True)
-    clf = CompressedLabelClassifier(HadamardCompressor(1000), decoder=OMPDecoder(10), random_state=0, n_jobs=2)
+    clf = CompressedLabelClassifier(
+        HadamardCompressor(1000), "ridge", OMPDecoder(10), refiner=None, random_state=0, n_jobs=2
+    )
     start = time.perf_counter()
     clf.fit(X[:20_000], Y[:20_000])
     fitted = time.perf_counter()

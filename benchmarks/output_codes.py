@@ -22,7 +22,10 @@ KEPT = 5
 
 
 def methods(m, seed):
-    yield "OMP", CompressedLabelClassifier(HadamardCompressor(m), decoder=OMPDecoder(KEPT), random_state=seed)
+    yield (
+        "OMP",
+        CompressedLabelClassifier(HadamardCompressor(m), "ridge", OMPDecoder(KEPT), refiner=None, random_state=seed),
+    )
     yield "ECOC", ECOCClassifier(n_subproblems=m, n_nonzero=KEPT, random_state=seed)
     yield "SECOC", SECOCClassifier(n_subproblems=m, n_nonzero=KEPT, random_state=seed)
 

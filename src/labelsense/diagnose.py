@@ -59,7 +59,7 @@ class Diagnosis:
     >>> from labelsense import CompressedLabelClassifier, HadamardCompressor
     >>> from labelsense.data import make_tagged_documents
     >>> X, Y = make_tagged_documents(n_samples=500, n_labels=200, random_state=0)
-    >>> clf = CompressedLabelClassifier(HadamardCompressor(10), random_state=0).fit(X[:400], Y[:400])
+    >>> clf = CompressedLabelClassifier(HadamardCompressor(10), "ridge", random_state=0).fit(X[:400], Y[:400])
     >>> clf.diagnose(X[400:], Y[400:]).spend_on
     'more measurements'
     """

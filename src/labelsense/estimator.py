@@ -76,7 +76,7 @@ class CompressedLabelClassifier(LabelPredictor):
         How to reconstruct labels from measurements. "auto" is orthogonal matching pursuit.
     refiner : Refiner, "auto" or None
         How to judge candidates. None leaves it at what the decoder says, and there are no probabilities.
-    features : transformer, encoder or {"words", "hashing", "characters", "counts", "unit", "standard", "images"}, optional
+    features : transformer, encoder or a word of FEATURES, such as "words", "counts" or "images", optional
         What makes features of X first, as part of the model. "words", "hashing", "characters" and any object with
         ``encode(list of str)`` take texts, "counts" takes counts and scales them, "images" takes images or their files;
         see :func:`~labelsense.features.make_features`. By default X holds features.
@@ -298,7 +298,7 @@ class CompressedLabelClassifier(LabelPredictor):
             raise AttributeError("This model has no refiner, and its scores are no probabilities: see predict_scores.")
         return self.refiner is not None or "learner_" in vars(self)
 
-    @available_if(_has_probabilities)
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> CSR:
         """Return the probabilities of the candidate labels of each row, as CSR (n, d); of other labels it is near 0."""
         return self.predict_scores(X)

@@ -132,7 +132,10 @@ class LabelPredictor(BaseEstimator, ABC):
         ks = [check_count(k, "each of ks") for k in ks]
         if not ks:
             raise InputError("ks must name at least one k. Got none.")
-        X, Y, unseen = self._check_test(X, y)
+        return self._evaluate(*self._check_test(X, y), ks)
+
+    def _evaluate(self, X: Any, Y: CSR, unseen: Any, ks: Sequence[int] = (1, 3, 5)) -> Evaluation:
+        """Return what ``evaluate`` does for features, known labels and the numbers of those that are unknown."""
         scores = ranking = self._scores(X, 1)
         if self._scores_more and np.diff(scores.indptr).min() < min(max(ks), Y.shape[1]):
             ranking = self._scores(X, max(ks))
@@ -151,8 +154,9 @@ class LabelPredictor(BaseEstimator, ABC):
         )
 
     def _figures(self, X: Any, Y: CSR, unseen: Any, ks: Sequence[int] = (1, 3, 5)) -> dict[str, float]:
-        """Return precision, recall and nDCG of features, known labels and the numbers of those that are unknown."""
-        return ranking_figures(Y, top_k(self._scores(X, max(ks)), max(ks)), ks, unseen)
+        """Return those figures of ``_evaluate`` that are means over rows."""
+        figures = ranking_figures(Y, top_k(self._scores(X, max(ks)), max(ks)), ks, unseen)
+        return {name: value for name, value in figures.items() if name.partition("@")[0] in ("P", "recall", "nDCG")}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, which :func:`labelsense.load_model` reads. No pickle is involved."""

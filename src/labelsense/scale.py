@@ -72,7 +72,7 @@ class Choices:
             self.decoder,
             self.updatable,
             self.random_state,
-        ).set_params(refiner=None)
+        )
         return model, StreamedFeatures(None if model.features is None else make_features(model.features))
 
 
@@ -275,7 +275,7 @@ def _try_on_held_out(
     held = concatenate(list(chunks.results(_some_rows, parts)))
     labels = np.concatenate(list(raw.results(_count_labels, parts)))
     Y: Any = held.Y
-    figures = first._figures(held.X, Y, labels - np.diff(Y.indptr))
+    figures = first._evaluate(held.X, Y, labels - np.diff(Y.indptr))
     return {"alpha": first.learner_.alpha_, "figures": {"evaluated_on": f"{len(out)} rows held out", **figures}}
 
 

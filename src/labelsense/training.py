@@ -135,6 +135,7 @@ def make_model(
         check_choice(compressor, "compressor", COMPRESSORS)(n_measurements),
         _make_learner(learner, alpha, updatable, random_state),
         OMPDecoder(penalty=0.1) if (compressor, decoder) == ("whitened", "omp") else decoder,
+        refiner=None,
         features=features,
         random_state=random_state,
         n_jobs=-1,

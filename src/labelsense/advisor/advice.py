@@ -126,6 +126,7 @@ class Advice:
             HadamardCompressor(self.n_measurements, random_state=self.random_state),
             clone(self.learner),
             DECODERS[self.decoder](self.n_nonzero),
+            refiner=None,
             features=clone(self.features, safe=False),
             random_state=self.random_state,
         )

@@ -73,7 +73,7 @@ def _models(n_labels: int) -> list[tuple[int, str, Any]]:
         "omp, whitened": (WhitenedCompressor, OMPDecoder(penalty=0.1)),
     }
     compressed = [
-        (m, title, CompressedLabelClassifier(compressor(m), learner, decoder, random_state=0, n_jobs=-1))
+        (m, title, CompressedLabelClassifier(compressor(m), learner, decoder, refiner=None, random_state=0, n_jobs=-1))
         for m in (50, 100, 200)
         for title, (compressor, decoder) in parts.items()
     ]

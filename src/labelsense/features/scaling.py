@@ -76,7 +76,7 @@ class StandardColumns(_Scaler):
             squares = X.var(axis=0, dtype=np.float64)
         constant = squares <= 1e-12 * max(1e-300, float(squares.max(initial=0)))
         squares[constant] = 1
-        self.factor_ = np.where(constant, 0, 1 / np.sqrt(squares)) / np.sqrt(max(1, np.count_nonzero(~constant)))
+        self.factor_ = np.where(constant, 0, 1 / np.sqrt(squares)) / np.sqrt(max(1, int(np.count_nonzero(~constant))))
         return self
 
     def transform(self, X: Any) -> Any:

@@ -183,7 +183,9 @@ class Centroids(Source):
         dot = values[mine] * length * own_length
         rest = np.sqrt(np.maximum(length**2 - 2 * dot + own_length**2, 0))
         alone = rest <= 1e-4 * own_length  # nobody else has the label
-        left = np.divide(dot - own_length**2, rest * own_length, out=np.zeros_like(dot), where=~alone & (own_length > 0))
+        left = np.divide(
+            dot - own_length**2, rest * own_length, out=np.zeros_like(dot), where=~alone & (own_length > 0)
+        )
         values = values.copy()
         values[mine] = left
         return values

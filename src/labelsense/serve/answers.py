@@ -143,7 +143,7 @@ def follow(model: Any, document: Any) -> Course | None:
     length = float(np.linalg.norm(h))
     steps: list[Step] = []
     before: set[int] = set()
-    for found in decoder.path(parts.state, h, list(sizes)):
+    for found in decoder.path(parts.reconstruction.state, h, list(sizes)):
         labels, values = found.indices.tolist(), found.data
         if steps and set(labels) == before and np.allclose(values, [c for _, c in steps[-1].coefficients]):
             continue  # the decoder had ended

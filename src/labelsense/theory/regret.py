@@ -137,7 +137,7 @@ def regret_transform(
     >>> from labelsense import CompressedLabelClassifier, DeVoreCompressor, OMPDecoder
     >>> from labelsense.data import make_tagged_documents
     >>> X, Y = make_tagged_documents(n_samples=200, n_labels=100, random_state=0)
-    >>> clf = CompressedLabelClassifier(DeVoreCompressor(11**2), decoder=OMPDecoder(n_nonzero=2)).fit(X, Y)
+    >>> clf = CompressedLabelClassifier(DeVoreCompressor(11**2), "ridge", OMPDecoder(2), refiner=None).fit(X, Y)
     >>> sides = regret_transform(clf, X, Y, k=1)
     >>> sides.C, sides.error <= sides.bound
     (23.0, True)
