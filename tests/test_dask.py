@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"),
 ]
 SIZE = 45
-PARTS = {"compressor": "hadamard", "learner": RidgeLearner(0.5), "decoder": "omp", "random_state": 0}
+PARTS = {"compressor": "hadamard", "learner": RidgeLearner(0.5), "decoder": "omp", "refiner": None, "random_state": 0}
 
 
 def blocks(values, size=SIZE):
