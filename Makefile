@@ -11,13 +11,14 @@ PYTEST := -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadgroup
 test test-oldest sanitize: export OPENBLAS_NUM_THREADS := 1
 test test-oldest sanitize: export OMP_NUM_THREADS := 1
 
-.PHONY: help demo serve test test-dask test-oldest test-annif fuzz-service bench-service sanitize reproduce lint bench bench-learners bench-formats bench-scale clean
+.PHONY: help demo serve test test-browser test-dask test-oldest test-annif fuzz-service bench-service sanitize reproduce lint bench bench-learners bench-formats bench-scale clean
 
 help:
 	@echo "make demo   train on data, print a table"
 	@echo "make serve  train on data, serve the models with a page to try them"
 	@echo "make test   run the tests"
 	@echo "make test-dask  run the tests that start a Dask cluster on this machine (two minutes)"
+	@echo "make test-browser  run the tests of the page in Chromium, which is installed if there is none"
 	@echo "make test-oldest  run the tests with the oldest versions of all dependencies"
 	@echo "make test-annif  use the service from Annif and annif-client (installs them; minutes)"
 	@echo "make fuzz-service  send what schemathesis makes of the service's description (installs it; minutes)"
@@ -56,6 +57,14 @@ test: $(VENV)/.installed
 
 test-dask: $(VENV)/.installed
 	$(BIN)/python -m pytest -m dask
+
+# Chromium is one that the machine has, Debian's where that can be installed, or else the one that Playwright fetches.
+$(VENV)/.browser: $(VENV)/.installed scripts/get_chromium.sh
+	@bash scripts/get_chromium.sh $(BIN)/python
+	@touch $@
+
+test-browser: $(VENV)/.browser
+	$(BIN)/python -m pytest tests/browser
 
 # Constraints by the environment, so that they hold for what the build needs too; a build folder of its own.
 .venv-oldest/.installed: $(SOURCES) constraints-oldest.txt

@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsense import (
+    CompressedLabelClassifier,
     CPLSTCompressor,
     GroupOMPDecoder,
     HadamardCompressor,
@@ -121,6 +122,10 @@ def propensity():
         report("precision", Y_test, plain, weights)
         report("weights on the labels, before compression", Y_test, before, weights)
         report("weights on the scores, after decoding", Y_test, [scale_columns(s, weights) for s in plain], weights)
+        model = CompressedLabelClassifier(WhitenedCompressor(m), RidgeLearner(1.0), decoder, random_state=0)
+        refined = model.fit(X, Y).predict_scores(X_test)
+        report("precision, refined", Y_test, [refined], weights)
+        report("weights on refined probabilities", Y_test, [scale_columns(refined, weights)], weights)
 
 
 def groups():

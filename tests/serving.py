@@ -33,7 +33,7 @@ def make_model(path, reserve=0, m=8):
     """Write a model of a few texts to a file, and return it."""
     compressor = HadamardCompressor(m, reserve=reserve, random_state=0)
     learner = RidgeLearner(alpha=0.1, updatable=True)
-    model = CompressedLabelClassifier(compressor, learner, features="words").fit(TEXTS, LABELS)
+    model = CompressedLabelClassifier(compressor, learner, "omp", refiner=None, features="words").fit(TEXTS, LABELS)
     model.save(path)
     return model
 

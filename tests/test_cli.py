@@ -100,7 +100,7 @@ class TestTrain:
         [
             (
                 ["--features", "counts"],
-                "--features must be words, hashing or characters: the rows are texts. Got counts",
+                "--features must be words, hashing or characters: the rows are texts",
             ),
             (["--features", "nonsense"], "--features must be one of 'auto', 'words'"),
             (["-m", "many"], "--measurements must be a number or auto. Got many"),

@@ -9,6 +9,7 @@ import pytest
 import reference
 import scipy.sparse as sp
 from PIL import Image
+from sklearn.base import clone
 
 from labelsense import CompressedLabelClassifier, OneVsAllClassifier, RidgeLearner, load_model, metrics
 from labelsense.data import make_tagged_documents
@@ -17,17 +18,16 @@ X, Y = make_tagged_documents(400, 150, 60, noise=0.1, random_state=0)
 TRAIN, TEST = slice(0, 300), slice(300, 400)
 
 
-class Calibrated(CompressedLabelClassifier):
-    """With probabilities of a kind."""
+MODELS = {
+    "plain": reference.paper(learner=RidgeLearner(1.0), random_state=0),
+    "baseline": OneVsAllClassifier(RidgeLearner(1.0)),
+    "refined": CompressedLabelClassifier(learner=RidgeLearner(1.0), random_state=0),
+}
 
-    def predict_proba(self, X):
-        scores = self.predict_scores(X)
-        return sp.csr_array((np.clip(scores.data, 0, 1), scores.indices, scores.indptr), shape=scores.shape)
 
-
-@pytest.fixture(scope="module", params=[CompressedLabelClassifier, OneVsAllClassifier, Calibrated])
+@pytest.fixture(scope="module", params=MODELS.values(), ids=MODELS)
 def fitted(request):
-    return request.param(learner=RidgeLearner(1.0)).fit(X[TRAIN], Y[TRAIN])
+    return clone(request.param).fit(X[TRAIN], Y[TRAIN])
 
 
 def names(Y):
@@ -60,7 +60,7 @@ def test_the_figures_are_those_of_the_metrics(fitted):
 
 def test_models_with_probabilities_are_asked_for_them_and_others_are_not(fitted):
     result = fitted.evaluate(X[TEST], Y[TEST])
-    if not isinstance(fitted, Calibrated):
+    if not hasattr(fitted, "predict_proba"):
         assert not {"ECE", "expected labels", "missed"} & set(result)
         assert result.reliability is None
         assert "probabilities" not in str(result)
@@ -74,7 +74,7 @@ def test_models_with_probabilities_are_asked_for_them_and_others_are_not(fitted)
 
 
 def test_labels_that_are_new_count_as_not_found(fitted):
-    clf = type(fitted)(learner=RidgeLearner(1.0)).fit(X[TRAIN], names(Y[TRAIN]))
+    clf = clone(fitted).fit(X[TRAIN], names(Y[TRAIN]))
     known = clf.evaluate(X[TEST], names(Y[TEST]))
     more = clf.evaluate(X[TEST], [[*row, "new"] for row in names(Y[TEST])])
     assert more["labels"] == pytest.approx(known["labels"] + 1)
@@ -150,4 +150,31 @@ def test_the_picture_has_a_second_half_for_probabilities(fitted, tmp_path):
     fitted.evaluate(X[TEST], Y[TEST]).plot(tmp_path / "a.png")
     with Image.open(tmp_path / "a.png") as picture:
         width, height = picture.size
-    assert width / height == pytest.approx(10 / 4.5 if isinstance(fitted, Calibrated) else 5 / 4.5, abs=0.01)
+    assert width / height == pytest.approx(10 / 4.5 if hasattr(fitted, "predict_proba") else 5 / 4.5, abs=0.01)
+
+
+class TestObjective:
+    @pytest.mark.parametrize("refiner", [None, "auto"])
+    def test_propensity_ranks_by_weight_times_score(self, refiner, tmp_path):
+        given = {"refiner": refiner, "random_state": 0}
+        plain, propensity = (
+            CompressedLabelClassifier("whitened", "ridge", objective=word, **given).fit(X[TRAIN], Y[TRAIN])
+            for word in ("precision", "propensity")
+        )
+        weights = metrics.inverse_propensities(Y[TRAIN])
+        scores = plain.predict_scores(X[TEST])
+        np.testing.assert_array_equal(propensity.predict_scores(X[TEST]).toarray(), scores.toarray())
+        expected = scores.toarray() * weights
+        np.testing.assert_allclose(propensity.decision_function(X[TEST]).toarray(), expected, rtol=1e-5)
+        top = propensity.predict_topk(X[TEST], 1)
+        np.testing.assert_allclose(top.scores[:, 0], expected.max(axis=1), rtol=1e-5)
+        assert (propensity.predict(X[TEST]) != plain.predict(X[TEST])).nnz == 0
+        before, after = plain.evaluate(X[TEST], Y[TEST]), propensity.evaluate(X[TEST], Y[TEST])
+        assert after["P@1"] == metrics.precision_at_k(Y[TEST], sp.csr_array(expected), 1)
+        assert after["F1"] == before["F1"]
+        propensity.save(tmp_path / "a.model")
+        assert load_model(tmp_path / "a.model").evaluate(X[TEST], Y[TEST]) == after
+
+    def test_another_is_refused(self):
+        with pytest.raises(ValueError, match="objective must be one of 'precision', 'propensity'.*Got 'recall'"):
+            CompressedLabelClassifier(objective="recall").fit(X[TRAIN], Y[TRAIN])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labelsense import _gram
-from labelsense._gram import add_gram, gram
+from labelsense._gram import add_gram, copied, gram, mirror
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -44,3 +44,12 @@ def test_blocks_of_rows_are_summed_in_double():
     A = np.ones((2**14, 1), np.float32)
     A[0] = 2**12  # its square is 2^24, after which float32 counts no more
     assert gram(A)[0, 0] > 2**24 + 2**14 - 8
+
+
+@given(p=st.integers(0, 30), seed=st.integers(0, 99))
+def test_mirror_and_copy(p, seed):
+    G = np.random.default_rng(seed).normal(size=(p, p))
+    whole = copied(G)
+    mirror(whole)
+    np.testing.assert_array_equal(whole, np.tril(G) + np.tril(G, -1).T)
+    np.testing.assert_array_equal(copied(G, np.float32), G.astype(np.float32))

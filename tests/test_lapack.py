@@ -8,11 +8,13 @@ from labelsense.regress import lapack
 
 class TestLapack:
     @pytest.mark.parametrize("kind", [np.float32, np.float64])
+    @pytest.mark.parametrize("work", [2**35, 0])
     @pytest.mark.parametrize(("n", "size"), [(1, 2**26), (5, 2**26), (130, 2**26), (130, 4000)])
-    def test_factor_solve_and_invert_in_blocks(self, kind, n, size, monkeypatch):
+    def test_factor_solve_and_invert_in_blocks(self, kind, n, size, work, monkeypatch):
         monkeypatch.setattr(lapack, "BLOCK", 16)
         monkeypatch.setattr(lapack, "UPDATE_BYTES", size)
         monkeypatch.setattr(lapack, "RIGHT_HAND_SIDES", 3)
+        monkeypatch.setattr(lapack, "BLOCK_WORK", work)
         rng = np.random.default_rng(0)
         A = rng.normal(size=(n, 2 * n))
         A = (A @ A.T / n + np.eye(n)).astype(kind)

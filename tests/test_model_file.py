@@ -181,7 +181,7 @@ def test_names_of_columns_are_kept(table, width, path):
 PROGRAM = """
     import sys
     from labelsense import CompressedLabelClassifier
-    model = reference.paper(features="words", random_state=0)
+    model = CompressedLabelClassifier(features="words", random_state=0)
     model.fit(["red fox", "blue hen"] * 10, [["fox"], ["hen"]] * 10).save(sys.argv[1])
 """
 

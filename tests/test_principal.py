@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from conftest import dense, make_operator, zipf_labels
 
 from labelsense import (
+    CompressedLabelClassifier,
     CPLSTCompressor,
     GaussianCompressor,
     HadamardCompressor,
@@ -206,3 +207,17 @@ def test_words():
     clf = reference.paper("cplst", "ridge", "projection", random_state=0).fit(X, Y)
     assert clf.compressor_.operator_.n_measurements == 60
     assert clf.decoder_.mean_.shape == (60,)
+
+
+@pytest.mark.parametrize(
+    ("compressor", "decoder"),
+    [
+        (CPLSTCompressor(20), ProjectionDecoder),
+        (PLSTCompressor(20), ProjectionDecoder),
+        (PLSTCompressor(20, random_share=0.5), OMPDecoder),
+    ],
+)
+def test_a_classifier_chooses_the_decoder_that_suits_and_refines(compressor, decoder):
+    clf = CompressedLabelClassifier(compressor, "ridge", random_state=0).fit(X[:300], Y[:300])
+    assert type(clf.decoder_) is decoder
+    assert clf.evaluate(X[300:], Y[300:])["P@1"] > 0.6

@@ -1,9 +1,12 @@
 """What the page asks: how, labels, completion, the model, examples."""
 
+import copy
+
 import numpy as np
 import pytest
-from serving import make_model, serving
+from serving import WITH_KEY, make_model, serving, wait_for
 
+from labelsense import CompressedLabelClassifier, RidgeLearner
 from labelsense.data.subjects import Subject, Subjects
 from labelsense.serve.catalogue import Catalogue
 
@@ -46,6 +49,7 @@ def test_how_follows_the_decoder_of_the_model(client, tmp_path):
         assert len(step["coefficients"]) == number
         columns = operator.columns([labels[entry["uri"]] for entry in step["coefficients"]])
         left = h - columns @ [entry["value"] for entry in step["coefficients"]]
+        assert step["left"] == pytest.approx(left, abs=1e-5)
         assert step["residual"] == pytest.approx(np.linalg.norm(left) / np.linalg.norm(h), abs=1e-5)
         residuals.append(step["residual"])
     assert residuals == sorted(residuals, reverse=True)
@@ -127,6 +131,53 @@ def test_the_model_tells_what_it_is(client):
         "OMPDecoder",
     )
     assert about["updates"] is None
+
+
+@pytest.fixture(scope="module")
+def refined(tmp_path_factory):
+    """A model with probabilities, and a client of it."""
+    rng = np.random.default_rng(0)
+    tags = [sorted({f"tag{j}" for j in rng.geometric(0.3, 2) if j < 12}) for _ in range(400)]
+    texts = [" ".join([*(f"word{tag}" for tag in row), f"noise{rng.integers(30)}"]) for row in tags]
+    model = CompressedLabelClassifier(learner=RidgeLearner(alpha=0.1, updatable=True), features="words", random_state=0)
+    path = tmp_path_factory.mktemp("models") / "model"
+    model.fit(texts, tags).save(path)
+    with serving(path, learning=True) as client:
+        yield model, client
+
+
+def test_a_refined_model_shows_probabilities_and_what_changed(refined):
+    model, client = refined
+    text = "wordtag1 wordtag2 noise3"
+    top = model.predict_topk([text], 3)
+    results = client.post("/v1/projects/tags/suggest", data={"text": text, "limit": 3}).json()["results"]
+    assert [entry["uri"] for entry in results] == top.labels[0].tolist()
+    assert [entry["score"] for entry in results] == pytest.approx(top.scores[0], abs=1e-5)
+    about = client.get(f"{PAGE}/model").json()
+    assert about["probabilities"] is True
+    assert about["threshold"] == pytest.approx(model.threshold_)
+    assert about["report"]["expected"]["P@1"] == pytest.approx(model.report_.expected["P@1"])
+    assert len(about["report"]["reliability"]) == len(model.report_.reliability)
+    changes = client.post(f"{PAGE}/how", json={"text": text}).json()["refinement"]["labels"]
+    assert [entry["after"] for entry in changes[:3]] == pytest.approx(top.scores[0], abs=1e-5)
+    why = client.post("/v1/projects/tags/explain", json={"text": text, "uri": "tag1"}).json()
+    assert why["exact"] is True
+    assert why["constant"] + sum(part["value"] for part in why["parts"]) == pytest.approx(why["score"], abs=1e-4)
+    assert why["probability"] == pytest.approx(
+        model.predict_proba([text]).toarray()[0, model.labels_.index("tag1")], abs=1e-5
+    )
+    assert why["ranker"]["parts"][0]["feature"] == "wordtag1"
+    assert {text[mark["start"] : mark["end"]] for mark in why["marks"]} >= {"wordtag1", "wordtag2"}
+
+
+def test_a_refined_model_learns(refined):
+    model, client = refined
+    row = {"text": "wordtag1 surprise", "subjects": [{"uri": "tag2"}]}
+    assert client.post("/v1/projects/tags/learn", json=[row], headers=WITH_KEY).status_code == 204
+    wait_for(lambda: client.get(f"{PAGE}/model").json()["updates"]["saved"] == 1)
+    expected = copy.deepcopy(model).partial_fit([row["text"]], [["tag2"]]).predict_topk(["wordtag1"], 3)
+    results = client.post("/v1/projects/tags/suggest", data={"text": "wordtag1", "limit": 3}).json()["results"]
+    assert [entry["score"] for entry in results] == pytest.approx(expected.scores[0], abs=1e-4)
 
 
 def test_examples_and_the_service(client):

@@ -1,6 +1,5 @@
 """Safetensors files: read as the format's own library reads them, and refused where it refuses."""
 
-import errno
 import json
 import struct
 
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 from safetensors import SafetensorError
 from safetensors.numpy import load, save, save_file
 
-from labelsense import _tensors
+from labelsense import _storage, _tensors
 from labelsense._tensors import KINDS, TensorFile, write_tensors
 
 ARRAYS = {
@@ -44,22 +43,23 @@ def test_arrays_of_every_kind_come_back(mmap, tmp_path):
         assert TensorFile(file).about == {"word": "1"}
 
 
-@pytest.mark.parametrize(
-    ("message", "number"),
-    [
-        ("Error while serializing: I/O error: No space left on device (os error 28)", errno.ENOSPC),
-        ('Error while serializing: IoError(Os { code: 28, kind: StorageFull, message: "No space" })', errno.ENOSPC),
-        ("Error while serializing: something else", errno.EIO),
-    ],
-)
-def test_errors_of_the_library_are_os_errors(message, number, tmp_path, monkeypatch):
-    def fail(*arguments, **options):
-        raise SafetensorError(message)
+def test_arrays_are_aligned_and_in_one_order(tmp_path):
+    for name, arrays in (("a", ARRAYS), ("b", dict(reversed(ARRAYS.items())))):
+        write_tensors(tmp_path / name, arrays, {"word": "1"})
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    with open(tmp_path / "a", "rb") as file:
+        for name, tensor in TensorFile(file).tensors.items():
+            assert tensor.start % ARRAYS[name].itemsize == 0
 
-    monkeypatch.setattr(_tensors, "save_file", fail)
-    with pytest.raises(OSError, match="Error while serializing") as raised:
-        write_tensors(tmp_path / "t", ARRAYS, {})
-    assert (raised.value.errno, raised.value.filename) == (number, str(tmp_path / "t"))
+
+@pytest.mark.parametrize("mmap", [False, True], ids=["read", "mapped"])
+def test_large_arrays_go_in_pieces(mmap, tmp_path, monkeypatch):
+    monkeypatch.setattr(_tensors, "PIECE", 7)
+    monkeypatch.setattr(_storage, "FINITE_NUMBERS", 3)
+    test_arrays_of_every_kind_come_back(mmap, tmp_path)
+    write_tensors(tmp_path / "nan", {"a": np.array([1.0] * 8 + [np.nan])}, {})
+    with pytest.raises(ValueError, match="'a' holds NaN or infinity"):
+        taken(tmp_path / "nan")
 
 
 def test_an_array_is_taken_once(tmp_path):

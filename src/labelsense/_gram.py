@@ -1,4 +1,4 @@
-"""Products of a dense matrix with itself, in blocks.
+"""Products of a dense matrix with itself, and other long work on it, in blocks.
 
 For ``A.T @ A`` NumPy calls the syrk of BLAS. That of OpenBLAS 0.3.30 and 0.3.31 crashes on several threads if A is wide
 and has more than about 120 MB; and nobody hears Ctrl-C during one long call. So such products are made here.
@@ -29,8 +29,7 @@ def gram(A: Any, kind: Any = None) -> Any:
     """
     G = np.zeros((A.shape[1], A.shape[1]), kind or A.dtype)
     add_gram(G, A)
-    for strip in row_blocks(len(G), STRIP):
-        G[: strip.start, strip] = G[strip, : strip.start].T
+    mirror(G)
     return G
 
 
@@ -44,6 +43,22 @@ def add_gram(G: Any, A: Any) -> None:
                 total += _product(A[rows, strip], A[rows, columns], columns is strip, G.dtype)
             if total is not block:
                 block += total
+
+
+def mirror(G: Any) -> None:
+    """Overwrite the upper triangle of G by the lower one."""
+    for strip in row_blocks(len(G), STRIP):
+        G[: strip.start, strip] = G[strip, : strip.start].T
+        square = G[strip, strip]
+        square[:] = np.tril(square) + np.tril(square, -1).T
+
+
+def copied(A: Any, kind: Any = None) -> Any:
+    """Return a copy of A, in another precision if given: a gigabyte takes longer than one may wait for Ctrl-C."""
+    copy = np.empty(A.shape, kind or A.dtype)
+    for rows in row_blocks(len(A), ROWS):
+        copy[rows] = A[rows]
+    return copy
 
 
 def _product(left: Any, right: Any, same: bool, kind: Any) -> Any:

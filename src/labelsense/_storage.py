@@ -20,9 +20,12 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfTransformer, TfidfVectorizer
 from sklearn.pipeline import Pipeline
 
+from labelsense._blocks import row_blocks
+
 Parts: TypeAlias = dict[str, Any]
 Class = TypeVar("Class", bound=type)
 
+FINITE_NUMBERS = 2**24  # looked at in one go
 MAX_JOBS = 1024  # threads that a stored model may ask for
 MAX_NGRAM = 100  # a text of n words has n times as many n-grams
 
@@ -136,7 +139,9 @@ def require_array(value: Any, name: str, kind: str, shape: tuple[int | None, ...
 
 def all_finite(array: NDArray[Any]) -> bool:
     """Tell whether an array has neither NaN nor infinity, without a second array."""
-    return not array.size or bool(np.isfinite(array.min()) and np.isfinite(array.max()))
+    flat = array.reshape(-1)
+    parts = (flat[part] for part in row_blocks(len(flat), FINITE_NUMBERS))
+    return all(bool(np.isfinite(part.min()) and np.isfinite(part.max())) for part in parts)
 
 
 def is_plain(value: Any) -> bool:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import math
 import os
-import re
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import save_file
 
+from labelsense._blocks import row_blocks
 from labelsense._storage import all_finite
 
 KINDS = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1", "BOOL": "|b1"}
+PIECE = 2**25  # bytes that are read or written between two looks at Ctrl-C
 MAX_HEADER = 100_000_000  # bytes, the format's own limit
 
 
@@ -30,12 +28,30 @@ class Tensor(NamedTuple):
 
 
 def write_tensors(path: str | os.PathLike[str], arrays: dict[str, NDArray[Any]], about: dict[str, str]) -> None:
-    """Write arrays to a file. What goes wrong is an OSError."""
-    try:
-        save_file(arrays, path, metadata=about)
-    except SafetensorError as error:
-        number = re.search(r"(?:os error|code:) (\d+)", str(error))  # as newer and older versions write it
-        raise OSError(int(number[1]) if number else errno.EIO, str(error), os.fspath(path)) from error
+    """Write arrays to a file, in pieces that reach the disk one by one, so that Ctrl-C need not wait for all.
+
+    Numbers of many bytes come first, then arrays are in the order of their names: the file is the same for the same
+    arrays, and every array starts at a multiple of the size of its numbers.
+    """
+    kinds = {np.dtype(kind): name for name, kind in KINDS.items()}
+    header: dict[str, Any] = {"__metadata__": about}
+    names, end = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name)), 0
+    for name in names:
+        array = arrays[name]
+        places = [end, end + array.nbytes]
+        header[name] = {"dtype": kinds[array.dtype], "shape": list(array.shape), "data_offsets": places}
+        end += array.nbytes
+    words = json.dumps(header).encode()
+    words += b" " * (-len(words) % 8)
+    with open(path, "wb") as file:
+        file.write(len(words).to_bytes(8, "little") + words)
+        for name in names:
+            content = arrays[name].reshape(-1).view(np.uint8)
+            for piece in row_blocks(len(content), PIECE):
+                file.write(content[piece].data)
+                if piece.stop - piece.start == PIECE:
+                    file.flush()
+                    os.fsync(file.fileno())
 
 
 class TensorFile:
@@ -84,9 +100,11 @@ class TensorFile:
             array: NDArray[Any] = np.memmap(self._file, KINDS[kind], "r", offset=start, shape=shape).view(np.ndarray)
             return array if array.flags.aligned else array.copy()
         array = np.empty(shape, KINDS[kind])
+        content = array.reshape(-1).view(np.uint8)
         self._file.seek(start)
-        if self._file.readinto(array.reshape(-1).view(np.uint8)) != stop - start:  # type: ignore[attr-defined]
-            raise ValueError("the file was cut off while it was read")
+        for piece in row_blocks(len(content), PIECE):
+            if self._file.readinto(content[piece]) != piece.stop - piece.start:  # type: ignore[attr-defined]
+                raise ValueError("the file was cut off while it was read")
         if array.dtype.kind == "f" and not all_finite(array):
             raise ValueError(f"the array {name!r} holds NaN or infinity")
         return array

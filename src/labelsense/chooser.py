@@ -15,11 +15,11 @@ from labelsense._blocks import map_rows
 from labelsense._memory import available_memory
 from labelsense._progress import log
 from labelsense._typing import CSR, FloatArray
-from labelsense.compress import Compressor, HadamardCompressor, WhitenedCompressor
+from labelsense.compress import Compressor, HadamardCompressor, PLSTCompressor, WhitenedCompressor
 from labelsense.features import make_features
 from labelsense.labels import top_k
 from labelsense.metrics import ranking_figures
-from labelsense.reconstruct import Decoder, OMPDecoder
+from labelsense.reconstruct import Decoder, OMPDecoder, ProjectionDecoder
 from labelsense.refine import Reconstruction, Refiner
 from labelsense.regress import KernelRidgeLearner, Learner, RBFKernel, RidgeLearner
 from labelsense.regress.penalty import descend
@@ -144,8 +144,10 @@ def choose_compressor(n_labels: int) -> Compressor:
 
 
 def choose_decoder(compressor: Compressor) -> Decoder:
-    """Return the decoder of a model for which none was given: orthogonal matching pursuit."""
-    return OMPDecoder(penalty=0.1) if isinstance(compressor, WhitenedCompressor) else OMPDecoder()
+    """Return the decoder of a model for which none was given: orthogonal matching pursuit, or what suits A."""
+    if isinstance(compressor, PLSTCompressor) and not compressor.random_share:
+        return ProjectionDecoder()
+    return OMPDecoder(penalty=0.1 if isinstance(compressor, (WhitenedCompressor, PLSTCompressor)) else 0.0)
 
 
 def choose_refiner(budget: Budget) -> Refiner:

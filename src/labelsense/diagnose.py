@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from labelsense._blocks import row_blocks
 from labelsense._html import BLUE, ORANGE, html_bar, html_table
 from labelsense._typing import CSR, FloatArray
 from labelsense.compress.base import Operator
@@ -17,6 +18,7 @@ from labelsense.metrics import ranking_figures, sparsity_error, squared_error
 from labelsense.reconstruct import Decoder
 
 WIDTH = 79
+ROWS = 2048  # of a block
 
 
 @dataclass(frozen=True)
@@ -124,10 +126,10 @@ def diagnose(operator: Operator, decoder: Decoder, H: FloatArray, Y: CSR, k: int
     has gained: it shows what the next ones may still gain. A better learner gets the rest. The largest part decides.
     """
     state = decoder.prepare(operator)
-    size = decoder.support_size(state)
+    size, Z = decoder.support_size(state), operator.compress(Y)
     with decoder.one_warning() as quiet:
         scores = quiet.decode(state, H)
-        perfect = quiet.decode(state, operator.compress(Y))
+        perfect = quiet.decode(state, Z)
         half = _half_precision(operator, quiet, H, Y, k, size)
     precision, reachable = _precision(Y, scores, k), _precision(Y, perfect, k)
     labels = np.diff(Y.indptr)
@@ -145,7 +147,7 @@ def diagnose(operator: Operator, decoder: Decoder, H: FloatArray, Y: CSR, k: int
         half_precision=half,
         squared_error=squared_error(Y, scores),
         perfect_squared_error=squared_error(Y, perfect),
-        regression_error=float(((H - operator.compress(Y)).astype(np.float64) ** 2).sum(axis=1).mean()),
+        regression_error=_mean_square(H, Z),
         sparsity_error=float(sparsity_error(Y, _sparsity(decoder, size)).mean()),
         spend_on=spend_on,
         reason=reason,
@@ -177,6 +179,12 @@ def _half_precision(operator: Operator, decoder: Decoder, H: FloatArray, Y: CSR,
     state = decoder.prepare(operator.subset(some))
     part = operator.subset_measurements(H, some)
     return _precision(Y, decoder.path(state, part, [min(size, len(some))])[0], k)
+
+
+def _mean_square(H: FloatArray, Z: FloatArray) -> float:
+    """Return the mean over rows of the squared distance."""
+    squares = (np.square(H[rows] - Z[rows], dtype=np.float64).sum() for rows in row_blocks(len(H), ROWS))
+    return float(sum(squares)) / len(H)
 
 
 def _precision(Y: CSR, scores: CSR, k: int) -> float:

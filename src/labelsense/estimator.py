@@ -26,7 +26,7 @@ from labelsense.diagnose import Diagnosis, diagnose
 from labelsense.errors import InputError
 from labelsense.explain import Explanation, explain_measurements, explain_ranker
 from labelsense.features import make_features
-from labelsense.labels import Vocabulary, count_labels, top_k
+from labelsense.labels import Vocabulary, count_labels, scale_columns, top_k
 from labelsense.metrics import above
 from labelsense.predictor import THRESHOLD, LabelPredictor, changing, learn, predict_measurements
 from labelsense.reconstruct import DECODERS, Decoder, OMPDecoder
@@ -37,6 +37,7 @@ from labelsense.report import Report, report_fit
 
 MEASURE_ROWS = 4096  # rows of X that are predicted at a time
 DECODE_NUMBERS = 2**24  # rows times columns of A that a decoder thread handles between two looks at Ctrl-C
+OBJECTIVES = {"precision": None, "propensity": None}
 NONE_LIKELY = 0.5  # the probability of no label, up to which a row gets one
 TRIED_NUMBERS = 2**24  # of A, up to which a stored model is tried on a row
 
@@ -73,15 +74,19 @@ class CompressedLabelClassifier(LabelPredictor):
         How to learn the regressions. "auto" chooses between ridge and a kernel, with penalty and width, and how to
         scale the features if X holds features.
     decoder : Decoder, "auto" or a word of DECODERS, such as "omp", "correlation" or "projection"
-        How to reconstruct labels from measurements. "auto" is orthogonal matching pursuit.
+        How to reconstruct labels from measurements. "auto" is orthogonal matching pursuit, or what suits A.
     refiner : Refiner, "auto" or None
         How to judge candidates. None leaves it at what the decoder says, and there are no probabilities.
-    features : transformer, encoder or a word of FEATURES, such as "words", "counts" or "images", optional
+    features : transformer, encoder or a word of FEATURES, such as "words", "characters" or "counts", optional
         What makes features of X first, as part of the model. "words", "hashing", "characters" and any object with
         ``encode(list of str)`` take texts, "counts" takes counts and scales them, "images" takes images or their files;
         see :func:`~labelsense.features.make_features`. By default X holds features.
     budget : {"fast", "balanced", "accurate"}
         What to spend on choices and on refinement, see :data:`~labelsense.chooser.BUDGETS`.
+    objective : {"precision", "propensity"}
+        What the ranking is for. "propensity" ranks by the score times the inverse propensity of the label, which is
+        best for propensity-scored precision: rare labels come first, and precision is paid for it. Probabilities and
+        ``predict`` stay as they are.
     threshold : "f1" or float
         From which score on ``predict`` takes a label. "f1" is where the F1 of rows left out was best, and the best
         label of a row is always taken unless none is likely; without a refiner it is one half.
@@ -132,6 +137,7 @@ class CompressedLabelClassifier(LabelPredictor):
         refiner: Refiner | str | None = "auto",
         features: BaseEstimator | str | None = None,
         budget: str = "balanced",
+        objective: str = "precision",
         threshold: float | str = "f1",
         random_state: RandomState = None,
         n_jobs: int | None = None,
@@ -143,6 +149,7 @@ class CompressedLabelClassifier(LabelPredictor):
         self.refiner = refiner
         self.features = features
         self.budget = budget
+        self.objective = objective
         self.threshold = threshold
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -169,6 +176,7 @@ class CompressedLabelClassifier(LabelPredictor):
             weights.
         """
         budget, threshold = check_choice(self.budget, "budget", BUDGETS), self._check_threshold()
+        check_choice(self.objective, "objective", OBJECTIVES)
         learner = None if self.learner == "auto" else self._make_learner()
         refiner = self._make_refiner()
         if sample_weight is not None:
@@ -189,7 +197,7 @@ class CompressedLabelClassifier(LabelPredictor):
             start = time.perf_counter()
             reconstruction = _fit_reconstruction(compressor, decoder, X, Y, weights)
             calibration = self._fit_parts(X, Y, learner, reconstruction, refiner, weights)
-            log("learned from %d rows in %.1f s", Y.shape[0], _since(start))
+            log("learned %d regressions on %d rows in %.1f s", compressor.operator_.n_measurements, Y.shape[0], _since(start))
         with changing:
             self.compressor_, self.decoder_, self.learner_, self.refiner_ = compressor, decoder, learner, refiner
             self.scaling_, self.vocabulary_ = scaling, vocabulary
@@ -293,10 +301,8 @@ class CompressedLabelClassifier(LabelPredictor):
         return self
 
     def _has_probabilities(self) -> bool:
-        """Tell whether there is a refiner; also, before a fit, whether there will be one."""
-        if "learner_" in vars(self) and self.refiner_ is None:
-            raise AttributeError("This model has no refiner, and its scores are no probabilities: see predict_scores.")
-        return self.refiner is not None or "learner_" in vars(self)
+        """Tell whether there is a refiner; before a fit, whether there will be one."""
+        return (self.refiner_ if "learner_" in vars(self) else self.refiner) is not None
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> CSR:
@@ -392,6 +398,10 @@ class CompressedLabelClassifier(LabelPredictor):
                 else:
                     found += map_rows(decode, len(H), rows, self.n_jobs)
         return sp.vstack(found, format="csr")
+
+    def _rank(self, scores: CSR) -> CSR:
+        weights = self._propensity_weights() if self.objective == "propensity" else None
+        return scores if weights is None else scale_columns(scores, weights[:-1])
 
     def _choose(self, scores: CSR) -> CSR:
         chosen = above(scores, self.threshold_)

@@ -56,8 +56,8 @@ class Evaluation(dict[str, float]):
     >>> from labelsense.data import make_tagged_documents
     >>> X, Y = make_tagged_documents(n_samples=500, n_labels=200, random_state=0)
     >>> result = CompressedLabelClassifier(random_state=0).fit(X[:400], Y[:400]).evaluate(X[400:], Y[400:])
-    >>> sorted(result)[:4], result.per_label.n_true.shape
-    (['F1', 'F1 macro', 'F1 micro', 'P@1'], (200,))
+    >>> sorted(result)[:3], result.per_label.n_true.shape
+    (['ECE', 'F1', 'F1 macro'], (200,))
     """
 
     def __init__(

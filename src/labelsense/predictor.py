@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labelsense._storage import require, require_array
-from labelsense._typing import CSR, FloatArray, IntArray, Label
+from labelsense._typing import CSR, DoubleArray, FloatArray, IntArray, Label
 from labelsense._validation import (
     check_choice,
     check_count,
@@ -68,8 +68,8 @@ class LabelPredictor(BaseEstimator, ABC):
         return self._scores(self._check_features(X), 1)
 
     def decision_function(self, X: Any) -> CSR:
-        """Return what ranks the labels, the same as ``predict_scores``: the name by which a ``Pipeline`` has it."""
-        return self.predict_scores(X)
+        """Return what ranks the labels: by default ``predict_scores``, by the name by which a ``Pipeline`` has it."""
+        return self._rank(self.predict_scores(X))
 
     def predict_topk(
         self, X: Any, k: int = 5, *, allow: Iterable[Label] | None = None, block: Iterable[Label] | None = None
@@ -93,7 +93,7 @@ class LabelPredictor(BaseEstimator, ABC):
         k = check_count(k, "k")
         allowed = None if allow is None else self.vocabulary_.columns_of(allow, "allow")
         blocked = None if block is None else self.vocabulary_.columns_of(block, "block")
-        scores = self._scores(self._check_features(X), k)
+        scores = self._rank(self._scores(self._check_features(X), k))
         if allow is not None or block is not None:
             scores = _restrict(scores, allowed, blocked)
         labels, values = top_k(scores, k)
@@ -107,6 +107,10 @@ class LabelPredictor(BaseEstimator, ABC):
         chosen = self._choose(self.predict_scores(X))
         return chosen if self.vocabulary_.names is None else self.vocabulary_.lists(chosen)
 
+    def _rank(self, scores: CSR) -> CSR:
+        """Return what ranks labels, given their scores."""
+        return scores
+
     def _choose(self, scores: CSR) -> CSR:
         """Return the labels to predict, given the scores of some rows, as an indicator matrix."""
         return above(scores, THRESHOLD)
@@ -114,7 +118,7 @@ class LabelPredictor(BaseEstimator, ABC):
     def score(self, X: Any, y: Any) -> float:
         """Return nDCG at 5. Labels that were not in the training data count as not found."""
         X, Y, unseen = self._check_test(X, y)
-        return ndcg_at_k(Y, self._scores(X, 5), 5, unseen=unseen)
+        return ndcg_at_k(Y, self._rank(self._scores(X, 5)), 5, unseen=unseen)
 
     def evaluate(self, X: Any, y: Any, ks: Sequence[int] = (1, 3, 5)) -> Evaluation:
         """Return how good the predictions are, from 0 to 1: a dictionary, which ``print`` shows as a table.
@@ -139,19 +143,22 @@ class LabelPredictor(BaseEstimator, ABC):
         scores = ranking = self._scores(X, 1)
         if self._scores_more and np.diff(scores.indptr).min() < min(max(ks), Y.shape[1]):
             ranking = self._scores(X, max(ks))
-        weights = None
-        if self.label_counts_ is not None and self.n_samples_seen_ is not None:
-            weights = propensity_weights(np.append(self.label_counts_, 0), self.n_samples_seen_)
         return evaluate_predictions(
             Y,
             unseen,
             ks,
-            ranking,
+            self._rank(ranking),
             self._choose(scores),
             scores if hasattr(self, "predict_proba") else None,
-            weights,
+            self._propensity_weights(),
             self.labels_,
         )
+
+    def _propensity_weights(self) -> DoubleArray | None:
+        """Return what a hit of each label counts, (d + 1,), that of labels without column last; None if not known."""
+        if self.label_counts_ is None or self.n_samples_seen_ is None:
+            return None
+        return propensity_weights(np.append(self.label_counts_, 0), self.n_samples_seen_)
 
     def _figures(self, X: Any, Y: CSR, unseen: Any, ks: Sequence[int] = (1, 3, 5)) -> dict[str, float]:
         """Return those figures of ``_evaluate`` that are means over rows."""

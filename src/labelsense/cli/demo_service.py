@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from labelsense import CompressedLabelClassifier, HadamardCompressor, OMPDecoder, RidgeLearner, WhitenedCompressor
+from labelsense import CompressedLabelClassifier, HadamardCompressor, RidgeLearner, WhitenedCompressor
 from labelsense.cli.console import console, print_note, working
 from labelsense.cli.serve import load_server, logging_to_stderr
 from labelsense.data import load_debtags
 from labelsense.features import text_words
 
+ROWS = 8000  # to learn from, so that it starts soon
 WORDS = 4000  # few, so that a model has learned seconds after it was told
 MEASUREMENTS = 200
 EXAMPLES = {
@@ -55,19 +56,21 @@ def serve_demo(port: int) -> None:
 
 
 def _train(folder: Path) -> dict[str, Path]:
-    """Return the files of two models: ours, and the paper's with a quarter of the measurements."""
+    """Return the files of two models: ours, refined, and the paper's with a quarter of the measurements."""
     data = load_debtags()
     words, labels = np.array(data.features), data.labels or []
-    texts = [" ".join(np.repeat(words[row.indices], row.data.astype(np.int64))) for row in _rows(data.X_train)]
-    tags = [[labels[j] for j in row.indices] for row in _rows(data.Y_train)]
-    parts: dict[str, tuple[Any, Any]] = {
-        "debtags": (WhitenedCompressor(MEASUREMENTS), OMPDecoder(penalty=0.1)),
-        "debtags-small": (HadamardCompressor(MEASUREMENTS // 4), OMPDecoder()),
+    texts = [" ".join(np.repeat(words[row.indices], row.data.astype(np.int64))) for row in _rows(data.X_train[:ROWS])]
+    tags = [[labels[j] for j in row.indices] for row in _rows(data.Y_train[:ROWS])]
+    parts: dict[str, tuple[Any, Any, Any]] = {
+        "debtags": (WhitenedCompressor(MEASUREMENTS), "auto", "auto"),
+        "debtags-small": (HadamardCompressor(MEASUREMENTS // 4), "omp", None),
     }
     paths = {}
-    for name, (compressor, decoder) in parts.items():
+    for name, (compressor, decoder, refiner) in parts.items():
         learner = RidgeLearner(alpha=1.0, updatable=True)
-        model = CompressedLabelClassifier(compressor, learner, decoder, features=text_words(WORDS), random_state=0)
+        model = CompressedLabelClassifier(
+            compressor, learner, decoder, refiner=refiner, features=text_words(WORDS), random_state=0, n_jobs=-1
+        )
         paths[name] = folder / f"{name}.model"
         model.fit(texts, tags).save(paths[name])
     return paths

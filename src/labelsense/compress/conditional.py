@@ -43,7 +43,7 @@ class CPLSTCompressor(PLSTCompressor):
     >>> from labelsense import CompressedLabelClassifier, CPLSTCompressor, ProjectionDecoder
     >>> from labelsense.data import make_tagged_documents
     >>> X, Y = make_tagged_documents(n_samples=300, n_labels=50, random_state=0)
-    >>> clf = CompressedLabelClassifier(CPLSTCompressor(20), decoder=ProjectionDecoder()).fit(X, Y)
+    >>> clf = CompressedLabelClassifier(CPLSTCompressor(20), "ridge", ProjectionDecoder(), refiner=None).fit(X, Y)
     >>> clf.measure(X).shape
     (300, 20)
     """

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.random import sample_without_replacement
 
 from labelsense import _kernels
+from labelsense._blocks import row_blocks
 from labelsense._storage import Parts, require, require_array, storable
 from labelsense._typing import FloatArray, IntArray
 from labelsense._validation import check_measurements
@@ -16,6 +17,7 @@ from labelsense.compress.base import Compressor, Operator
 from labelsense.errors import InputError
 
 MAX_LABELS = 2**24
+COMPRESSED_NUMBERS = 2**22  # of Z, that are computed between two looks at Ctrl-C
 
 
 @storable()
@@ -54,7 +56,9 @@ class HadamardOperator(Operator):
     def compress(self, Y: Any) -> FloatArray:
         Y = self._check_labels(Y)
         Z = np.empty((Y.shape[0], self.n_measurements), np.float32)
-        self._kernel.compress(Y.indptr.astype(np.int64), Y.indices.astype(np.int64), Y.data, Z)
+        starts, labels = Y.indptr.astype(np.int64), Y.indices.astype(np.int64)
+        for rows in row_blocks(len(Z), max(1, COMPRESSED_NUMBERS // self.n_measurements)):
+            self._kernel.compress(starts[rows.start : rows.stop + 1], labels, Y.data, Z[rows])
         return self._check_product(Z, "Y")
 
     def correlate(self, R: Any) -> FloatArray:

@@ -9,6 +9,7 @@ import csv
 import gzip
 import io
 import os
+import warnings
 import zlib
 from collections.abc import Sequence
 from functools import cached_property
@@ -240,7 +241,9 @@ def _read_skos(content: bytes, path: Any, format: str) -> list[Subject]:
 
     graph = rdflib.Graph()
     try:
-        graph.parse(data=content, format=format)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what it uses of its own
+            graph.parse(data=content, format=format)
     except Exception as error:  # each of its parsers has its own
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise FormatError(f"{path} cannot be read as {format}: {reason}") from error

@@ -10,10 +10,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsense import _kernels
+from labelsense._blocks import row_blocks
 from labelsense._typing import CSR, FloatArray, IntArray
 from labelsense._validation import check_measurements
 from labelsense.compress.base import Operator
 from labelsense.reconstruct.base import Decoder
+
+BLOCK_WORK = 2**26
 
 
 class Found(NamedTuple):
@@ -22,6 +25,10 @@ class Found(NamedTuple):
     labels: IntArray  # (n, n_sizes, largest)
     coefficients: FloatArray
     sizes: IntArray  # (n, n_sizes): how many of them there are
+
+    def of_rows(self, rows: slice) -> Found:
+        """Return what is to be filled for some rows."""
+        return Found(self.labels[rows], self.coefficients[rows], self.sizes[rows])
 
     def to_csr(self, i: int, n_labels: int) -> CSR:
         """Return what was found for the support size number i."""
@@ -48,10 +55,18 @@ class CompiledDecoder(Decoder):
         distinct = sorted(set(wanted))
         shape = (len(H), len(distinct), distinct[-1])
         found = Found(np.zeros(shape, np.int64), np.zeros(shape, np.float32), np.zeros(shape[:2], np.int64))
-        self._tell(self._run(state, H, distinct, found))
+        blocks = row_blocks(len(H), _block_rows(state))
+        outcomes = [self._run(state, H[rows], distinct, found.of_rows(rows)) for rows in blocks]
+        self._tell([sum(counts) for counts in zip(*outcomes, strict=True)])
         solved = {size: found.to_csr(i, state.n_labels) for i, size in enumerate(distinct)}
         return [solved[size] for size in wanted]
 
     @abstractmethod
     def _run(self, state: _kernels.Kernel, H: FloatArray, sizes: list[int], found: Found) -> list[int]:
         """Fill ``found`` for these support sizes, ascending; return how many rows had each outcome."""
+
+
+def _block_rows(state: _kernels.Kernel) -> int:
+    """Return how many rows to decode between two looks at Ctrl-C: a stored A costs d m a step, others about d log d."""
+    work = state.n_labels * (state.n_measurements if isinstance(state, _kernels.Dense) else 16)
+    return max(1, min(256, BLOCK_WORK // work))

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from labelsense import _kernels
-from labelsense._blocks import map_rows
+from labelsense._blocks import map_rows, row_blocks
 from labelsense._checkpoint import State, next_step
 from labelsense._progress import report_progress
 from labelsense._typing import DoubleArray, FloatArray
@@ -142,4 +142,5 @@ def _ratio(a: DoubleArray, b: DoubleArray) -> FloatArray:
 
 def _dots(A: FloatArray, B: FloatArray) -> DoubleArray:
     """Return the inner products of the columns, in double."""
-    return np.einsum("ij,ij->j", A, B, dtype=np.float64)
+    dots = [np.einsum("ij,ij->j", A[rows], B[rows], dtype=np.float64) for rows in row_blocks(len(A), PASS_ROWS)]
+    return np.sum(dots, axis=0)

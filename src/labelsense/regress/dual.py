@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from labelsense._blocks import row_blocks
+from labelsense._gram import copied
 from labelsense._typing import DoubleArray, FloatArray, IntArray, Rows
 from labelsense.regress import lapack
 from labelsense.regress.design import MemoryDesign
 from labelsense.regress.primal import USELESS, leave_one_out, mean_square, positive_eigenpairs
-from labelsense.regress.problem import DirectSolver, Problem
+from labelsense.regress.problem import DirectSolver, Problem, subtract_outer
 
 SMALL = 1024
 CENTRED_ROWS = 256  # of the kernel matrix, at a time: whole, the products in double would be six times its size
@@ -95,7 +96,7 @@ class DualSystem:
 
     def _matrix(self) -> Any:
         """Return K, to be overwritten."""
-        return self._make() if self._kept is None else self._kept.copy()
+        return self._make() if self._kept is None else copied(self._kept)
 
 
 class DualSolver(DirectSolver):
@@ -116,7 +117,9 @@ class DualSolver(DirectSolver):
         return self._weights(self.system.solve(alpha))
 
     def _weights(self, U: Any) -> Any:
-        return self.problem.X.transposed_times(U) - np.outer(self.problem.x_mean, self.problem.s @ U)
+        W = self.problem.X.transposed_times(U)
+        subtract_outer(W, self.problem.x_mean, self.problem.s @ U)
+        return W
 
     def leave_one_out_error(self, alpha: float, rows: IntArray) -> float:
         return self.system.leave_one_out_error(alpha, rows)

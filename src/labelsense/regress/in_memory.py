@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from labelsense import _kernels
 from labelsense._blocks import map_rows, row_blocks
-from labelsense._gram import add_gram
+from labelsense._gram import add_gram, copied, mirror
 from labelsense._storage import Parts, all_finite, require, require_array, storable
 from labelsense._typing import CSR, DoubleArray, FloatArray, Precision, Rows, as_dense
 from labelsense._validation import check_places
@@ -20,6 +20,7 @@ from labelsense.regress.design import DENSE_ROWS, DOUBLE_ROWS, Design, MemoryDes
 
 COMMON = 0.12  # a feature that this fraction of rows has is multiplied faster by BLAS than entry by entry (measured)
 SPARSE_WORK = 2**24  # multiplications between two looks at Ctrl-C
+DENSE_WORK = 2**34  # the same where BLAS does it
 EXACT_WORK = 2**16  # multiplications per row of a dense product up to which it is in double
 
 Arrays = tuple[Any, Any, Any]  # of CSR, as the kernels want them: int64 starts, int32 columns, float32 values
@@ -93,7 +94,7 @@ class DenseDesign(StoredDesign):
         return np.concatenate([np.square(self.X[rows], dtype=np.float64).sum(axis=1) for rows in blocks])
 
     def times(self, B: Any) -> FloatArray:
-        return self._single @ np.asarray(B, np.float32)
+        return _blocked_product(self._single, np.asarray(B, np.float32))
 
     def times_vector(self, v: DoubleArray) -> DoubleArray:
         return np.concatenate([self.X[rows] @ v for rows in some_blocks(self.shape[0], DOUBLE_ROWS)])
@@ -119,8 +120,9 @@ class DenseDesign(StoredDesign):
         return dense_product(self._single, other.dense_rows(slice(None)).T)
 
     def quadratic_forms(self, S: FloatArray) -> DoubleArray:
-        full = np.tril(S) + np.tril(S, -1).T
-        blocks = [self._single[rows] for rows in some_blocks(self.shape[0], DENSE_ROWS)]
+        full = copied(S)
+        mirror(full)
+        blocks = (self._single[rows] for rows in some_blocks(self.shape[0], _dense_rows(full)))
         return np.concatenate([np.einsum("ij,ij->i", block @ full, block) for block in blocks]).astype(np.float64)
 
     def centred(self, mean: DoubleArray) -> tuple[DenseDesign, DoubleArray]:
@@ -169,8 +171,13 @@ class SparseDesign(StoredDesign):
         return np.asarray(self.X @ v, np.float64)
 
     def transposed_times(self, B: Any) -> Any:
-        if sp.issparse(B) or B.dtype == np.float64:
+        if sp.issparse(B):
             return as_dense(self.X.T @ B)
+        if B.dtype == np.float64:
+            C = np.empty((self.shape[1], B.shape[1]))
+            for columns in row_blocks(B.shape[1], max(1, 4 * SPARSE_WORK // max(1, self.X.nnz))):
+                C[:, columns] = self.X.T @ B[:, columns]
+            return C
         return _times(self._transposed._arrays, self.shape[1], np.ascontiguousarray(B, np.float32))
 
     def gram(self, kind: Precision = np.float32) -> Any:
@@ -302,11 +309,23 @@ def dense_product(A: FloatArray, B: FloatArray) -> FloatArray:
     the result does not, but for one number in a hundred million.
     """
     if B.size > EXACT_WORK:
-        return A @ B
+        return _blocked_product(A, B)
     C, B = np.empty((len(A), B.shape[1]), np.float32), B.astype(np.float64)
     for rows in row_blocks(len(A), DENSE_ROWS):
         C[rows] = A[rows].astype(np.float64) @ B
     return C
+
+
+def _blocked_product(A: FloatArray, B: FloatArray) -> FloatArray:
+    C = np.empty((len(A), B.shape[1]), np.float32)
+    for rows in row_blocks(len(A), _dense_rows(B)):
+        np.matmul(A[rows], B, out=C[rows])
+    return C
+
+
+def _dense_rows(B: FloatArray) -> int:
+    """Return how many rows to multiply by B between two looks at Ctrl-C."""
+    return max(16, min(DENSE_ROWS, DENSE_WORK // max(1, B.size)))
 
 
 def _check_same_features(left: MemoryDesign, right: MemoryDesign) -> None:

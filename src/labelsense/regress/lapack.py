@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cython_blas, cython_lapack
 
+from labelsense._blocks import row_blocks
 from labelsense._progress import report_progress
 
 BLOCK = 1024
 RIGHT_HAND_SIDES = 512  # solved for at a time
+BLOCK_WORK = 2**35  # multiplications in one call, about
 UPDATE_BYTES = 2**26  # of the rows in one call of syrk: OpenBLAS 0.3.30 crashes on 2 threads from about twice that on
 
 
@@ -28,7 +30,7 @@ def cholesky(A: Any) -> None:
     """Overwrite the lower triangle of a symmetric positive definite A by L, with A = L L'. The rest is not touched."""
     n = len(A)
     call = _routines(A)
-    block = min(BLOCK, max(1, UPDATE_BYTES // (n * A.itemsize)))
+    block = min(_width(n, BLOCK), max(1, UPDATE_BYTES // (n * A.itemsize)))
     for j in range(0, n, block):
         size = min(block, n - j)
         rest = n - j - size
@@ -52,10 +54,28 @@ def forward(L: Any, B: Any) -> None:
 
 
 def invert(L: Any) -> None:
-    """Overwrite the lower triangle of L by that of (L L')^-1."""
-    call = _routines(L)
-    call("trtri", "U", "N", len(L), L, len(L))
-    call("lauum", "U", len(L), L, len(L))
+    """Overwrite the lower triangle of L by that of (L L')^-1: first by L^-1, then by its transpose times itself.
+
+    Block by block as LAPACK's trtri and lauum do it; a block of rows here is a block of columns to them.
+    """
+    n, call = len(L), _routines(L)
+    blocks = list(row_blocks(n, _width(n, BLOCK)))
+    for rows in blocks:
+        j, size = rows.start, rows.stop - rows.start
+        if j:
+            call("trmm", "L", "U", "N", "N", j, size, 1.0, L, n, L[j:], n)
+            call("trsm", "R", "U", "N", "N", j, size, -1.0, L[j:, j:], n, L[j:], n)
+        call("trtri", "U", "N", size, L[j:, j:], n)
+    for rows in blocks:
+        j, size, rest = rows.start, rows.stop - rows.start, n - rows.stop
+        if j:
+            call("trmm", "R", "U", "T", "N", j, size, 1.0, L[j:, j:], n, L[j:], n)
+        call("lauum", "U", size, L[j:, j:], n)
+        if rest:
+            below = L[rows.stop :, j:]
+            if j:
+                call("gemm", "N", "T", j, size, rest, 1.0, L[rows.stop :], n, below, n, 1.0, L[j:], n)
+            call("syrk", "U", "N", size, rest, 1.0, below, n, 1.0, L[j:, j:], n)
 
 
 def subtract_outer(A: Any, x: Any, scale: float) -> None:
@@ -90,9 +110,15 @@ def _triangular(L: Any, B: Any, transposed: str) -> None:
     if not B.flags.c_contiguous or B.dtype != L.dtype:
         raise ValueError("Right-hand sides must be C-contiguous and of the precision of the factor.")
     call = _routines(L)
-    for first in range(0, m, RIGHT_HAND_SIDES):
-        width = min(RIGHT_HAND_SIDES, m - first)
+    step = _width(n, RIGHT_HAND_SIDES)
+    for first in range(0, m, step):
+        width = min(step, m - first)
         call("trsm", "R", "U", transposed, "N", width, n, 1.0, L, n, B[:, first:], m)
+
+
+def _width(n: int, most: int) -> int:
+    """Return how many rows or columns to multiply by n^2 numbers between two looks at Ctrl-C."""
+    return max(1, min(most, max(16, BLOCK_WORK // max(1, n) ** 2)))
 
 
 def _routines(A: Any) -> Any:

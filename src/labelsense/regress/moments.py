@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from labelsense._blocks import row_blocks
+from labelsense._gram import copied
 from labelsense._memory import available_memory
 from labelsense._storage import Parts, all_finite, require, require_array, storable
 from labelsense._typing import CSR, DoubleArray, FloatArray, as_dense
@@ -18,11 +20,13 @@ from labelsense.regress.conjugate_gradients import add_ridge, conjugate_gradient
 from labelsense.regress.design import Design
 from labelsense.regress.in_memory import as_design
 from labelsense.regress.primal import solve_positive
+from labelsense.regress.problem import subtract_outer
 from labelsense.regress.targets import LazyTargets, weighted_sum
 
 # Of more features than this, X'X is kept sparse if no more than this part of it is not zero: texts have many words that
 # never meet.
 MOST_DENSE, FULLEST = 8192, 0.02
+TARGET_NUMBERS = 2**24  # of targets, in double, between two looks at Ctrl-C
 TOL, MAX_ITER = 1e-5, 1000  # of conjugate gradients on a sparse X'X: about what float32 can tell apart
 
 
@@ -63,10 +67,13 @@ class Moments:
             _check_memory(X.shape[1], Z.shape[1])
             gram = weighted.gram(np.float64)
         w = None if weights is None else np.asarray(weights, np.float64)
-        if not isinstance(Z, LazyTargets):
-            Z = as_dense(Z).astype(np.float64, copy=False)
-        right = np.ascontiguousarray(X.transposed_times(Z if w is None else w[:, None] * Z), np.float64)
-        x_sum, z_sum = X.weighted_sum(w), weighted_sum(Z, w)
+        right, z_sum = np.empty((X.shape[1], Z.shape[1])), np.empty(Z.shape[1])
+        lazy = isinstance(Z, LazyTargets)
+        for columns in row_blocks(Z.shape[1], Z.shape[1] if lazy else max(1, TARGET_NUMBERS // X.shape[0])):
+            targets = Z if lazy else as_dense(Z[:, columns]).astype(np.float64, copy=False)
+            right[:, columns] = X.transposed_times(targets if w is None else w[:, None] * targets)
+            z_sum[columns] = weighted_sum(targets, w)
+        x_sum = X.weighted_sum(w)
         for sums in (gram, right, x_sum, z_sum):
             sums *= sign
         return cls(gram, right, x_sum, z_sum, sign * float(X.shape[0] if w is None else w.sum()))
@@ -97,7 +104,8 @@ class Moments:
         """Return W (p, m) and the intercept (m,)."""
         total = self.total if fit_intercept else np.inf
         x_mean, z_mean = self.x_sum / total, self.z_sum / total
-        right = self.right - np.outer(self.x_sum, z_mean)
+        right = copied(self.right)
+        subtract_outer(right, self.x_sum, z_mean)
         if self.is_sparse and alpha > 0:
             W: Any = self._solve_sparse(alpha, x_mean, right)
         else:
@@ -105,7 +113,7 @@ class Moments:
         return W, z_mean - x_mean @ W
 
     def _centred_gram(self, x_mean: DoubleArray) -> DoubleArray:
-        gram = self.gram.toarray() if self.is_sparse else self.gram.copy()
+        gram = self.gram.toarray() if self.is_sparse else copied(self.gram)
         if x_mean.any():
             lapack.subtract_outer(gram, x_mean, self.total)
         return gram

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg as la
 
+from labelsense._gram import copied, mirror
 from labelsense._typing import DoubleArray, FloatArray, IntArray, Precision
 from labelsense.regress import lapack
 from labelsense.regress.problem import DirectSolver, Problem
@@ -56,7 +57,7 @@ class PrimalSolver(DirectSolver):
     def solve_out_of_sample(self, alpha: float) -> tuple[Any, FloatArray]:
         problem = self.problem
         W = self.solve(alpha)
-        S = self._inverse(alpha).astype(np.float32)
+        S = self._inverse(alpha).astype(np.float32, copy=False)
         Sm = S @ problem.x_mean.astype(np.float32)
         leverage = problem.X.quadratic_forms(S) + problem.own_weight()
         if problem.x_mean.any():
@@ -83,7 +84,7 @@ class PrimalSolver(DirectSolver):
             return self._positive
         self._alpha = alpha
         while True:
-            self._L = self._gram.copy()
+            self._L = copied(self._gram)
             self._L[np.diag_indices_from(self._L)] += alpha
             try:
                 lapack.cholesky(self._L)
@@ -105,10 +106,10 @@ class PrimalSolver(DirectSolver):
         if not self._factor(alpha):
             values, vectors = self._eigen(alpha)
             return (vectors / values) @ vectors.T
-        S = self._L.copy()
+        S = copied(self._L)
         lapack.invert(S)
-        lower = np.tril(S)
-        return lower + np.tril(S, -1).T
+        mirror(S)
+        return S
 
     def _least_norm(self, alpha: float) -> Any:
         values, vectors = self._eigen(alpha)

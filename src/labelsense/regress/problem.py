@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from labelsense._blocks import row_blocks
+from labelsense._gram import copied
 from labelsense._typing import DoubleArray, FloatArray, IntArray, Rows, as_dense
-from labelsense.regress.design import Design
+from labelsense.regress.design import DENSE_ROWS, Design, sum_over_blocks
 from labelsense.regress.targets import LazyTargets, some_targets, weighted_sum
 
 
@@ -110,9 +112,9 @@ class Problem:
     def right_hand_side(self, columns: slice = slice(None)) -> DoubleArray:
         """Return the centred X'Z, (p, m), in double, or some of its columns."""
         Z = self.Z if columns == slice(None) else some_targets(self.Z, slice(None), columns)
-        right = np.ascontiguousarray(self.X.transposed_times(Z), np.float64)
+        right = copied(self.X.transposed_times(Z), np.float64)
         if np.isfinite(self.total):
-            right -= np.outer(self.total * self.x_mean, self.z_mean[columns])
+            subtract_outer(right, self.total * self.x_mean, self.z_mean[columns])
         return right
 
     def diagonal(self) -> DoubleArray:
@@ -122,7 +124,8 @@ class Problem:
 
     def intercept(self, W: Any) -> Any:
         """Return b for given W."""
-        return self.z_mean - (self.x_mean + self.shift) @ W
+        mean = self.x_mean + self.shift
+        return self.z_mean - sum_over_blocks(len(W), lambda rows: mean[rows] @ W[rows])
 
     def fitted(self, W: Any) -> FloatArray:
         """Return the centred, weighted fitted values, (n, m)."""
@@ -165,3 +168,10 @@ class DirectSolver(Solver):
     @abstractmethod
     def solve_out_of_sample(self, alpha: float) -> tuple[Any, FloatArray]:
         """Return W, and the prediction of each row by a model of the others, (n, m)."""
+
+
+def subtract_outer(A: Any, x: DoubleArray, z: DoubleArray) -> None:
+    """Subtract x z' from A, a block of rows at a time: the whole product would be as large as A."""
+    for rows in row_blocks(len(A), DENSE_ROWS):
+        A[rows] -= np.outer(x[rows], z)
+

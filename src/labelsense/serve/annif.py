@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from labelsense import __version__
+from labelsense.explain import Explanation
 from labelsense.serve import answers
 from labelsense.serve.limits import Limits
 from labelsense.serve.problems import Problem
@@ -123,29 +124,36 @@ async def explain(request: Request) -> Response:
     document = read_document(fields, snapshot.model, limits)
     answer = await project.ask(_explain, snapshot.model, document, label, most)
     if answer is None:
-        raise Problem(409, "This model cannot tell why: only linear models of compressed labels can.")
+        raise Problem(409, "This model cannot tell why: only models of compressed labels can.")
     return JSONResponse(snapshot.catalogue.entry(uri, language) | answer)
 
 
 def _explain(model: Any, document: Any, label: Any, most: int) -> dict[str, Any] | None:
-    reasons = answers.explain(model, document, label)
-    if reasons is None:
+    found = answers.explain(model, document, label)
+    if found is None:
         return None
-    order = sorted(range(len(reasons.values)), key=lambda i: -abs(reasons.values[i]))
-    value = dict(zip(reasons.columns, reasons.values, strict=True))
+    value = dict(found.parts)
     marks = answers.mark_words(model, document) if model.takes_text else []
     return {
-        "score": reasons.score,
-        "probability": reasons.probability,
-        "constant": reasons.constant,
-        "parts": [{"feature": reasons.names[i], "value": reasons.values[i]} for i in order[:most]],
-        "rest": sum(reasons.values[i] for i in order[most:]),
-        "exact": reasons.exact,
+        **_reasons(found, most),
+        "probability": found.probability,
+        "exact": found.exact,
+        "ranker": None if found.ranker is None else _reasons(found.ranker, most),
         "marks": [
-            {"start": mark.start, "end": mark.end, "value": value[mark.column]}
+            {"start": mark.start, "end": mark.end, "value": value[mark.feature]}
             for mark in marks
-            if mark.column in value
+            if mark.feature in value
         ],
+    }
+
+
+def _reasons(found: Explanation, most: int) -> dict[str, Any]:
+    """Return a score and what it is made of, the largest parts one by one."""
+    return {
+        "score": found.score,
+        "constant": found.constant,
+        "parts": [{"feature": str(name), "value": value} for name, value in found.parts[:most]],
+        "rest": sum(value for _, value in found.parts[most:]),
     }
 
 

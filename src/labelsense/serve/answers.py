@@ -11,10 +11,13 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.pipeline import Pipeline
 
-from labelsense._typing import CSR, FloatArray, Label
+from labelsense._typing import FloatArray, Label
 from labelsense.estimator import CompressedLabelClassifier
+from labelsense.explain import Explanation
+from labelsense.labels import top_k
 
 Suggestion = tuple[Label, float]
+REFINED = 20  # labels whose refinement is shown
 
 
 def stack(model: Any, documents: Sequence[Any]) -> Any:
@@ -34,47 +37,9 @@ def suggest(
     ]
 
 
-class Reasons(NamedTuple):
-    """Why a label has its score: parts that, with the constant, add up to it."""
-
-    score: float
-    constant: float
-    columns: list[int]
-    names: list[str]
-    values: list[float]
-    exact: bool
-    probability: float | None
-
-
-def explain(model: Any, document: Any, label: Label) -> Reasons | None:
-    """Return what each feature of a document adds to the score of a label; None where the model cannot tell."""
-    weights = getattr(getattr(model, "learner_", None), "coef_", None)
-    if not isinstance(model, CompressedLabelClassifier) or weights is None:
-        return None
-    x = features_of(model, document)
-    a = model.compressor_.operator_.columns([int(model.vocabulary_.columns_of([label], "label")[0])])[:, 0]
-    a = a / max(float(a @ a), 1e-30)
-    values = x.data * (np.asarray(weights)[x.indices] @ a)
-    constant = float(np.asarray(model.learner_.intercept_) @ a)
-    names = [feature_name(model, j) for j in x.indices.tolist()]
-    total = float(values.sum()) + constant
-    return Reasons(total, constant, x.indices.tolist(), names, values.tolist(), True, None)
-
-
-def features_of(model: Any, document: Any) -> CSR:
-    """Return a document as a sparse row of features."""
-    return sp.csr_array(model._check_features(stack(model, [document])))
-
-
-def feature_name(model: Any, column: int) -> str:
-    """Return the word of a feature, or its name in training, or its number."""
-    vectoriser = first_step(model.features_)
-    words = getattr(vectoriser, "vocabulary_", None)
-    if words is not None:
-        return _words_of(vectoriser)[column]
-    source = model if model.features_ is None else model.features_
-    names = getattr(source, "feature_names_in_", None)
-    return str(column) if names is None else str(names[column])
+def explain(model: Any, document: Any, label: Label) -> Explanation | None:
+    """Return what the features of a document add to the score of a label; None where the model cannot tell."""
+    return model.explain(document, label) if isinstance(model, CompressedLabelClassifier) else None
 
 
 def first_step(features: Any) -> Any:
@@ -84,20 +49,12 @@ def first_step(features: Any) -> Any:
     return features
 
 
-def _words_of(vectoriser: Any) -> list[str]:
-    words = vars(vectoriser).get("_labelsense_words")
-    if words is None:
-        words = sorted(vectoriser.vocabulary_, key=vectoriser.vocabulary_.__getitem__)
-        vectoriser._labelsense_words = words
-    return words
-
-
 class Mark(NamedTuple):
-    """A word of a text, from ``start`` to ``end`` in characters, and its feature."""
+    """A word of a text, from ``start`` to ``end`` in characters, and the name of its feature."""
 
     start: int
     end: int
-    column: int
+    feature: Any
 
 
 def mark_words(model: Any, text: str) -> list[Mark]:
@@ -114,23 +71,33 @@ def mark_words(model: Any, text: str) -> list[Mark]:
         columns = {word: int(found[0]) for word, found in zip(words, hashed, strict=True) if len(found)}
     else:
         columns = {word: vectoriser.vocabulary_[word] for word in words if word in vectoriser.vocabulary_}
-    return [Mark(*span, columns[word]) for span, word in places if word in columns]
+    names = model._feature_names()
+    return [Mark(*span, names[columns[word]]) for span, word in places if word in columns]
 
 
 class Step(NamedTuple):
-    """A step of a decoder: the labels that it took and dropped, those it has with their coefficients, what is left."""
+    """A step of a decoder: the labels that it took and dropped, those it has with their coefficients, what is left.
+
+    What is left is in ``left``, number by number, and ``residual`` is its length, as a share of that of the measurements.
+    """
 
     taken: list[int]
     dropped: list[int]
     coefficients: list[tuple[int, float]]
     residual: float
+    left: list[float]
 
 
 class Course(NamedTuple):
-    """How a document came to its labels: the measurements, and the decoder's way from them."""
+    """How a document came to its labels: the measurements, and the decoder's way from them.
+
+    ``refined`` has the most probable labels with their scores by the decoder and their probabilities, in a model that
+    refines.
+    """
 
     measurements: list[float]
     steps: list[Step]
+    refined: list[tuple[int, float, float]] | None
 
 
 def follow(model: Any, document: Any) -> Course | None:
@@ -149,11 +116,20 @@ def follow(model: Any, document: Any) -> Course | None:
             continue  # the decoder had ended
         steps.append(_step(parts.operator, h[0], length, labels, values, before))
         before = set(labels)
-    return Course([float(value) for value in h[0]], steps)
+    return Course([float(value) for value in h[0]], steps, _refined(model, document, steps))
+
+
+def _refined(model: Any, document: Any, steps: list[Step]) -> list[tuple[int, float, float]] | None:
+    if model.refiner_ is None:
+        return None
+    before = dict(steps[-1].coefficients) if steps else {}
+    labels, values = top_k(model.predict_proba(stack(model, [document])), REFINED)
+    pairs = zip(labels[0].tolist(), values[0].tolist(), strict=True)
+    return [(j, before.get(j, 0.0), value) for j, value in pairs if j >= 0]
 
 
 def _step(operator: Any, h: FloatArray, length: float, labels: list[int], values: Any, before: set[int]) -> Step:
-    fitted = operator.columns(labels) @ values if labels else np.zeros_like(h)
-    left = float(np.linalg.norm(h - fitted)) / length if length else 0.0
+    left = h - operator.columns(labels) @ values if labels else h
+    residual = float(np.linalg.norm(left)) / length if length else 0.0
     pairs = [(j, float(value)) for j, value in zip(labels, values, strict=True)]
-    return Step(sorted(set(labels) - before), sorted(before - set(labels)), pairs, left)
+    return Step(sorted(set(labels) - before), sorted(before - set(labels)), pairs, residual, left.tolist())

@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from labelsense import __version__
+from labelsense.predictor import THRESHOLD
 from labelsense.serve import answers
 from labelsense.serve.annif import describe, find_project
 from labelsense.serve.catalogue import SORTS
@@ -51,11 +52,18 @@ async def show_how(request: Request) -> Response:
             "dropped": [entry(j) for j in step.dropped],
             "coefficients": [entry(j) | {"value": value} for j, value in step.coefficients],
             "residual": step.residual,
+            "left": step.left,
         }
         for step in course.steps
     ]
     decoder = type(snapshot.model.decoder_).__name__
-    return JSONResponse({"measurements": course.measurements, "decoder": decoder, "steps": steps, "refinement": None})
+    refinement = None
+    if course.refined is not None:
+        changes = [entry(j) | {"before": before, "after": after} for j, before, after in course.refined]
+        refinement = {"labels": changes}
+    return JSONResponse(
+        {"measurements": course.measurements, "decoder": decoder, "steps": steps, "refinement": refinement}
+    )
 
 
 async def list_labels(request: Request) -> Response:
@@ -98,6 +106,7 @@ def _describe_model(snapshot: Snapshot) -> dict[str, Any]:
     model = snapshot.model
     operator = getattr(getattr(model, "compressor_", None), "operator_", None)
     report = getattr(model, "report_", None)
+    refiner = getattr(model, "refiner_", None)
     counts = snapshot.counts
     return {
         "kind": type(model).__name__,
@@ -109,10 +118,10 @@ def _describe_model(snapshot: Snapshot) -> dict[str, Any]:
         "learner": _class_name(model, "learner_"),
         "decoder": _class_name(model, "decoder_"),
         "refiner": _class_name(model, "refiner_"),
-        "probabilities": False,
-        "threshold": None,
+        "probabilities": refiner is not None,
+        "threshold": float(getattr(model, "threshold_", THRESHOLD)),
         "assignments": None if counts is None else int(counts.sum()),
-        "report": report,
+        "report": None if report is None else vars(report),
     }
 
 

@@ -81,6 +81,7 @@ def _schemas(limits: Limits) -> Schema:
         "dropped": _list(_ref("Label")),
         "coefficients": _list(_object({**label, "value": NUMBER})),
         "residual": NUMBER,
+        "left": _list(NUMBER),
     }
     change = _object({**label, "before": NUMBER, "after": NUMBER})
     project = {
@@ -102,7 +103,7 @@ def _schemas(limits: Limits) -> Schema:
         "n_measurements": MAYBE_WHOLE,
         **{part: MAYBE_TEXT for part in ("compressor", "learner", "decoder", "refiner")},
         "probabilities": TRUTH,
-        "threshold": MAYBE_NUMBER,
+        "threshold": NUMBER,
         "assignments": MAYBE_WHOLE,
         "report": {"type": ["object", "null"]},
         "updates": {
@@ -112,6 +113,8 @@ def _schemas(limits: Limits) -> Schema:
     bounds = {"body": WHOLE, "text": WHOLE, "batch": WHOLE}
     service = {"version": TEXT, "projects": _list(TEXT), "learning": _list(TEXT), "key_needed": TRUTH}
     uri = {"type": "string", "maxLength": 1000}
+    parts = _list(_object({"feature": TEXT, "value": NUMBER}))
+    reasons = {"score": NUMBER, "constant": NUMBER, "parts": parts, "rest": NUMBER}
     why = {
         "uri": uri,
         "limit": {"type": "integer", "minimum": 1, "maximum": limits.labels, "default": 100},
@@ -147,12 +150,10 @@ def _schemas(limits: Limits) -> Schema:
         "Why": _object(
             {
                 **label,
-                "score": NUMBER,
+                **reasons,
                 "probability": MAYBE_NUMBER,
-                "constant": NUMBER,
-                "parts": _list(_object({"feature": TEXT, "value": NUMBER})),
-                "rest": NUMBER,
                 "exact": TRUTH,
+                "ranker": {"oneOf": [{"type": "null"}, _object(reasons)]},
                 "marks": _list(_object({"start": WHOLE, "end": WHOLE, "value": NUMBER})),
             }
         ),

@@ -28,6 +28,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from labelsense._blocks import row_blocks
 from labelsense._progress import report_progress
 from labelsense._validation import check_choice, check_count
 from labelsense.data.formats.arff import ARFF
@@ -70,6 +71,7 @@ _ALL: list[Format] = [
 _PARTS = Parts([format for format in _ALL if format.name in ("jsonl", "tsv", "csv", "parquet", "xc", "libsvm")])
 _ALL.insert(-1, _PARTS)
 FORMATS: dict[str, Format] = {format.name: format for format in _ALL}
+WRITTEN_ROWS = 8192  # of a part of examples that are written at once
 
 
 def read_examples(path: Any, format: str | None = None, text_fields: Sequence[str] | None = None) -> Examples:
@@ -186,13 +188,23 @@ def write_examples(path: Any, examples: Examples | Iterable[Examples], format: s
             "Examples are written to a file, which standard output is not. Pass a file name instead of '-'."
         )
     kind = _format_of_name(path) if format is None else check_choice(format, "format", FORMATS)
-    batches = iter([examples] if isinstance(examples, Examples) else examples)
+    batches = _in_parts(examples) if isinstance(examples, Examples) else iter(examples)
     first = next(batches, None)
     if first is None:
         raise ValueError("There is nothing to write: examples is empty. Pass at least one batch, if only without rows.")
     if first.images:
         raise ValueError("examples must hold texts or features to be written. Got the names of images.")
     kind.write(path, _chain(first, batches))
+
+
+def _in_parts(examples: Examples) -> Iterator[Examples]:
+    """Yield all rows, some at a time: between two parts there is a look at Ctrl-C."""
+    for block in row_blocks(max(1, len(examples)), WRITTEN_ROWS):
+        rows = slice(
+            block.start, block.stop if block.stop < len(examples) else None
+        )  # all: there may be too many labels
+        Y = None if examples.Y is None else examples.Y[rows]
+        yield replace(examples, X=examples.X[rows], Y=Y, ids=None if examples.ids is None else examples.ids[rows])
 
 
 def detect_format(path: Any) -> str:

@@ -16,7 +16,7 @@ from labelsense import _kernels
 from labelsense._blocks import map_stream, row_blocks
 from labelsense._typing import CSR
 from labelsense.data.formats.base import COLUMN_LIMIT, Examples, Format, concatenate, widened, with_features
-from labelsense.data.formats.source import Source, writing
+from labelsense.data.formats.source import Source, write_in_pieces, writing
 from labelsense.errors import FormatError
 
 CHUNK = 2**23  # bytes parsed at once: small beside a model, large beside the cost of handing them to a thread
@@ -225,7 +225,7 @@ class LibSVM(Format):
     def write(self, path: Path, batches: Iterator[Examples]) -> None:
         with writing(path) as file:
             for X, Y, _ in with_features(batches, self.name):
-                file.write(text(_fill_empty_rows(X, Y), Y, 1))
+                write_in_pieces(file, text(_fill_empty_rows(X, Y), Y, 1))
 
 
 def _chain(first: bytes, others: Iterator[bytes]) -> Iterator[bytes]:

@@ -17,12 +17,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from labelsense._blocks import row_blocks
 from labelsense._files import replacing
 from labelsense.errors import FormatError
 
 logger = logging.getLogger("labelsense.data")  # where what was guessed is said
 
 HEAD = 2**16
+PIECE = 2**20  # bytes that are compressed between two looks at Ctrl-C
 LINE_BYTES = 2**26  # the longest line, or row of a table, or text of a folder; more than any block that is read at once
 TOO_LONG = f"expected lines of at most {LINE_BYTES >> 20} MB, got a longer one. Is it a text file?"
 BOM = b"\xef\xbb\xbf"
@@ -195,6 +197,12 @@ def writing(path: Path) -> Iterator[IO[bytes]]:
     """Open a file that appears when the block ends well, and not at all if it does not; compressed by its suffix."""
     with replacing(path) as temporary, temporary.open("wb") as raw, _compressor(raw, path.suffix) as file:
         yield file
+
+
+def write_in_pieces(file: IO[bytes], content: bytes) -> None:
+    """Write to a file that may be compressed."""
+    for piece in row_blocks(len(content), PIECE):
+        file.write(content[piece])
 
 
 def _compressor(raw: IO[bytes], suffix: str) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 from labelsense.data.formats.base import Examples, Format, listed, with_texts
 from labelsense.data.formats.fields import ID_KEYS, KEYS, LABEL_KEYS, Records, Row, in_batches, split_uris
-from labelsense.data.formats.source import LINE_BYTES, TOO_LONG, Source, logger, writing
+from labelsense.data.formats.source import LINE_BYTES, TOO_LONG, Source, logger, write_in_pieces, writing
 
 SEPARATOR = "|"  # of labels
 IN_BRACKETS = re.compile(r"(<[^<>\t]*>\s*)+")
@@ -134,7 +134,7 @@ class Table(Records):
                     "labels": [_join(row) for row in names or [[]] * len(texts)],
                 }
                 writer.writerows(zip(*(cells[column] for column in columns), strict=True))
-                file.write(rows.getvalue().encode())
+                write_in_pieces(file, rows.getvalue().encode())
 
 
 def _rows_without_header(source: Source) -> Iterator[Row]:
