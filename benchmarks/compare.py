@@ -18,7 +18,7 @@ ROWS, FEATURES, LABELS = 4000, 2000, 1000
 
 
 def paper(ls):
-    """The paper's method, in versions that have nothing else and in those that refine by default."""
+    """Return the paper's method, in versions that have nothing else and in those that refine by default."""
     known = inspect.signature(ls.CompressedLabelClassifier).parameters
     settings = {"refiner": None} if "refiner" in known else {}
     return ls.CompressedLabelClassifier("hadamard", "ridge", "omp", random_state=0, **settings)

@@ -197,7 +197,12 @@ class CompressedLabelClassifier(LabelPredictor):
             start = time.perf_counter()
             reconstruction = _fit_reconstruction(compressor, decoder, X, Y, weights)
             calibration = self._fit_parts(X, Y, learner, reconstruction, refiner, weights)
-            log("learned %d regressions on %d rows in %.1f s", compressor.operator_.n_measurements, Y.shape[0], _since(start))
+            log(
+                "learned %d regressions on %d rows in %.1f s",
+                compressor.operator_.n_measurements,
+                Y.shape[0],
+                _since(start),
+            )
         with changing:
             self.compressor_, self.decoder_, self.learner_, self.refiner_ = compressor, decoder, learner, refiner
             self.scaling_, self.vocabulary_ = scaling, vocabulary

@@ -78,7 +78,7 @@ def mark_words(model: Any, text: str) -> list[Mark]:
 class Step(NamedTuple):
     """A step of a decoder: the labels that it took and dropped, those it has with their coefficients, what is left.
 
-    What is left is in ``left``, number by number, and ``residual`` is its length, as a share of that of the measurements.
+    What is left is in ``left``, number by number; ``residual`` is its length, as a share of that of the measurements.
     """
 
     taken: list[int]
