@@ -189,7 +189,7 @@ class DaskCompressedLabelClassifier(CompressedLabelClassifier):
 
     Parameters
     ----------
-    compressor, learner, decoder, refiner, features, budget, threshold, random_state, n_jobs, verbose
+    compressor, learner, decoder, refiner, features, budget, objective, threshold, random_state, n_jobs, verbose
         As for :class:`~labelsense.CompressedLabelClassifier`. There is no refinement yet, and by default ridge with
         the penalty of the least error out of sample.
     client : distributed.Client, optional
@@ -217,6 +217,7 @@ class DaskCompressedLabelClassifier(CompressedLabelClassifier):
         refiner: None = None,
         features: BaseEstimator | str | None = None,
         budget: str = "balanced",
+        objective: str = "precision",
         threshold: float | str = "f1",
         random_state: RandomState = None,
         n_jobs: int | None = None,
@@ -230,6 +231,7 @@ class DaskCompressedLabelClassifier(CompressedLabelClassifier):
             refiner=refiner,
             features=features,
             budget=budget,
+            objective=objective,
             threshold=threshold,
             random_state=random_state,
             n_jobs=n_jobs,
