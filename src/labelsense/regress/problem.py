@@ -174,4 +174,3 @@ def subtract_outer(A: Any, x: DoubleArray, z: DoubleArray) -> None:
     """Subtract x z' from A, a block of rows at a time: the whole product would be as large as A."""
     for rows in row_blocks(len(A), DENSE_ROWS):
         A[rows] -= np.outer(x[rows], z)
-
