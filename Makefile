@@ -11,12 +11,13 @@ PYTEST := -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadgroup
 test test-oldest sanitize: export OPENBLAS_NUM_THREADS := 1
 test test-oldest sanitize: export OMP_NUM_THREADS := 1
 
-.PHONY: help demo serve test test-browser test-oldest test-annif fuzz-service bench-service sanitize reproduce lint bench bench-learners bench-formats clean
+.PHONY: help demo serve test test-browser test-dask test-oldest test-annif fuzz-service bench-service sanitize reproduce lint bench bench-learners bench-formats bench-scale clean
 
 help:
 	@echo "make demo   train on data, print a table"
 	@echo "make serve  train on data, serve the models with a page to try them"
 	@echo "make test   run the tests"
+	@echo "make test-dask  run the tests that start a Dask cluster on this machine (two minutes)"
 	@echo "make test-browser  run the tests of the page in Chromium, which is installed if there is none"
 	@echo "make test-oldest  run the tests with the oldest versions of all dependencies"
 	@echo "make test-annif  use the service from Annif and annif-client (installs them; minutes)"
@@ -27,6 +28,7 @@ help:
 	@echo "make bench  measure against the alternatives (minutes); AGAINST=commit measures against that commit instead"
 	@echo "make bench-learners  measure training against PECOS, omikuji and napkinXC (needs data sets; ten minutes)"
 	@echo "make bench-formats  measure reading and writing of files (a gigabyte; minutes)"
+	@echo "make bench-scale  train past memory and on several processes (a file of 5 GB; hours)"
 	@echo "make bench-service  measure the service under load, and Annif with omikuji on the same data (needs wrk; minutes)"
 	@echo "make clean  remove everything that was built"
 
@@ -52,6 +54,9 @@ serve: $(VENV)/.installed
 
 test: $(VENV)/.installed
 	$(BIN)/python $(PYTEST)
+
+test-dask: $(VENV)/.installed
+	$(BIN)/python -m pytest -m dask
 
 # Chromium is one that the machine has, Debian's where that can be installed, or else the one that Playwright fetches.
 $(VENV)/.browser: $(VENV)/.installed scripts/get_chromium.sh
@@ -155,6 +160,10 @@ bench-learners: .venv-bench/.installed .venv-peers/.installed
 
 bench-formats: .venv-bench/.installed
 	.venv-bench/bin/python benchmarks/formats.py
+
+bench-scale: $(VENV)/.installed
+	$(BIN)/python benchmarks/scale.py
+	$(BIN)/python benchmarks/schedule.py
 
 bench-service: $(VENV)/.installed .venv-annif/.installed
 	$(BIN)/python benchmarks/service.py .venv-annif

@@ -95,7 +95,7 @@ class TestErrors:
 
     def test_npz_folders(self, tmp_path):
         with pytest.raises(
-            FormatError, match="expected a folder with X.npz, with images, or with files that end in .txt"
+            FormatError, match="expected a folder with X.npz, with images, with files that end in .txt, or with parts"
         ):
             read_examples(tmp_path)
         X = sp.csr_array(np.eye(3))
@@ -154,7 +154,7 @@ class TestErrors:
             read_examples(tmp_path / "none")
         with pytest.raises(ValueError, match="rows must be at least 1. Got 0"):
             next(stream_examples(tmp_path / "data", rows=0))
-        assert " ".join(FORMATS) == "parquet arff jsonl xc libsvm tsv csv npz images folder txt"
+        assert " ".join(FORMATS) == "parquet arff jsonl xc libsvm tsv csv npz images folder parts txt"
 
 
 class TestWritingFails:

@@ -14,11 +14,11 @@ ROWS = """
 cli serve
 labelsense
 advisor experiments theory dask
-training model_file estimator report explain chooser baselines predictor evaluation diagnose
+training scale out_of_core model_file estimator report explain chooser baselines predictor evaluation diagnose
 compress regress reconstruct refine
 features data metrics
-labels _label_input _tree _tensors _skops _files
-_storage _validation errors _memory _blocks _gram _progress _plots _html _typing _version _kernels
+labels _label_input _tree _tensors _skops _files _checkpoint
+_storage _validation errors _memory _blocks _chunks _gram _progress _plots _html _typing _version _kernels
 """
 OPTIONAL = {"matplotlib", "pyarrow", "skops", "mahotas", "PIL", "rdflib", "resource", "fcntl"}  # not on every system
 NEEDS_EXTRA = {"labelsense.serve.server"}  # whole, so the command line imports it when it is asked for

@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -15,6 +16,18 @@ from joblib import effective_n_jobs
 Result = TypeVar("Result")
 
 NAME = "labelsense-worker"
+
+_local = threading.local()
+
+
+@contextmanager
+def serially() -> Iterator[None]:
+    """Use no threads on this one: others work at the same time."""
+    _local.serial = True
+    try:
+        yield
+    finally:
+        _local.serial = False
 
 
 def row_blocks(n: int, size: int) -> Iterator[slice]:
@@ -26,8 +39,8 @@ def row_blocks(n: int, size: int) -> Iterator[slice]:
 def map_rows(function: Callable[[Any], Result], n: int, size: int, n_jobs: int | None) -> list[Result]:
     """Return ``function`` of each block of rows, in order. The blocks do not depend on ``n_jobs``."""
     blocks = list(row_blocks(n, size))
-    threads = min(effective_n_jobs(n_jobs), len(blocks))
-    if threads <= 1 or threading.current_thread().name.startswith(NAME):  # a worker does not wait for workers
+    threads = 1 if _is_serial() else min(effective_n_jobs(n_jobs), len(blocks))
+    if threads <= 1:
         return [function(block) for block in blocks]
     futures = [_pool(os.getpid(), threads).submit(function, block) for block in blocks]
     try:
@@ -39,7 +52,7 @@ def map_rows(function: Callable[[Any], Result], n: int, size: int, n_jobs: int |
 
 def map_stream(function: Callable[[Any], Result], items: Iterable[Any], threads: int) -> Iterator[Result]:
     """Yield ``function`` of each item, in order, while the next ``threads`` are worked on."""
-    if threading.current_thread().name.startswith(NAME):
+    if _is_serial():
         yield from map(function, items)
         return
     waiting: deque[Future[Result]] = deque()
@@ -53,6 +66,11 @@ def map_stream(function: Callable[[Any], Result], items: Iterable[Any], threads:
     finally:
         for future in waiting:
             future.cancel()
+
+
+def _is_serial() -> bool:
+    # A worker does not wait for workers.
+    return threading.current_thread().name.startswith(NAME) or getattr(_local, "serial", False)
 
 
 @lru_cache(maxsize=8)

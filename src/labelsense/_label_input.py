@@ -29,7 +29,7 @@ def read_labels(y: Any) -> tuple[CSR, list[Label] | None]:
         return _read_frame(y) if hasattr(y, "columns") else (_read_matrix(y), None)
     rows = _label_rows(y)
     labels = _plain_labels(rows)
-    names = _sorted(set(labels.values()))
+    names = sorted_labels(set(labels.values()))
     place = {name: j for j, name in enumerate(names)}
     columns = {given: place[label] for given, label in labels.items()}
     counts = np.fromiter(map(len, rows), np.int64, len(rows))
@@ -145,7 +145,7 @@ def plain_label(label: Any) -> Any:
     return float(label) if isinstance(label, float) and label == label else None
 
 
-def _sorted(labels: Iterable[Label]) -> list[Label]:
+def sorted_labels(labels: Iterable[Label]) -> list[Label]:
     """Return labels in an order that depends on nothing else: numbers, then strings, then tuples."""
     try:
         return sorted(labels)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ from labelsense.diagnose import Diagnosis, diagnose
 from labelsense.errors import InputError
 from labelsense.explain import Explanation, explain_measurements, explain_ranker
 from labelsense.features import make_features
-from labelsense.labels import count_labels, scale_columns, top_k
+from labelsense.labels import Vocabulary, count_labels, scale_columns, top_k
 from labelsense.metrics import above
 from labelsense.predictor import THRESHOLD, LabelPredictor, changing, learn, predict_measurements
 from labelsense.reconstruct import DECODERS, Decoder, OMPDecoder
@@ -225,18 +226,30 @@ class CompressedLabelClassifier(LabelPredictor):
         with changing:
             vocabulary, Y = self.vocabulary_.extend(y)
             check_same_length(X, Y)
-            operator = self.compressor_.operator_.for_labels(vocabulary.n_labels)
-            learner = learn(self._copy_learner(), "partial_fit", X, operator.compress(Y), sample_weight)
-            if self.label_counts_ is not None:
-                known = np.pad(self.label_counts_, (0, vocabulary.n_labels - len(self.label_counts_)))
-                self.label_counts_ = known + count_labels(Y)
-            if self.n_samples_seen_ is not None:
-                self.n_samples_seen_ += Y.shape[0]
+            self._learn_more(vocabulary, X, lambda operator: operator.compress(Y), count_labels(Y), sample_weight)
             if self.refiner_ is not None:
                 self.refiner_ = self.refiner_.updated(X, Y, 1)
+        return self
+
+    def _learn_more(
+        self,
+        vocabulary: Vocabulary,
+        X: Any,
+        targets: Callable[[Operator], Any],
+        label_counts: IntArray,
+        sample_weight: Any = None,
+    ) -> None:
+        """Learn regressions from rows, given the labels with new ones, and what A makes of the labels of the rows."""
+        with changing:
+            operator = self.compressor_.operator_.for_labels(vocabulary.n_labels)
+            learner = learn(self._copy_learner(), "partial_fit", X, targets(operator), sample_weight)
+            if self.label_counts_ is not None:
+                known = np.pad(self.label_counts_, (0, vocabulary.n_labels - len(self.label_counts_)))
+                self.label_counts_ = known + label_counts
+            if self.n_samples_seen_ is not None:
+                self.n_samples_seen_ += int(X.shape[0])
             self.compressor_.operator_, self.vocabulary_ = operator, vocabulary
             self.learner_, self._state = learner, None
-        return self
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> CompressedLabelClassifier:
         """Take back what was learned from rows: the exact inverse of ``partial_fit`` on them.
@@ -348,12 +361,18 @@ class CompressedLabelClassifier(LabelPredictor):
         with verbosity(self.verbose):
             _fit_reconstruction(compressor, decoder, X, Y, weights)
             learner = learn(learner, "partial_fit", X, compressor.operator_.compress(Y), weights)
+        self._set_unrefined(compressor, learner, decoder, vocabulary)
+        return self
+
+    def _set_unrefined(
+        self, compressor: Compressor, learner: Learner, decoder: Decoder, vocabulary: Vocabulary
+    ) -> None:
+        """Become the model of these fitted parts, without refinement."""
         with changing:
             self.compressor_, self.decoder_, self.learner_ = compressor, decoder, learner
             self.refiner_, self.scaling_, self.vocabulary_, self._state = None, None, vocabulary, None
             self.threshold_ = _first(self._check_threshold(), THRESHOLD)
             self.report_ = report_fit(self, None, None)
-        return self
 
     def _fit_parts(
         self, X: Any, Y: CSR, learner: Learner, reconstruction: Reconstruction, refiner: Refiner | None, weights: Any

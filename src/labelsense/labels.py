@@ -82,12 +82,12 @@ class Vocabulary:
             row = int(np.searchsorted(Y.indptr, unknown[0], side="right")) - 1
             label = names[Y.indices[unknown[0]]] if names is not None else None
             raise InputError(f"y has a label that was not in the training data: {label!r} in row {row}.")
-        return _move_columns(Y, columns, self.n_labels)
+        return move_columns(Y, columns, self.n_labels)
 
     def read_counting_unknown(self, y: Any) -> tuple[CSR, IntArray]:
         """Return labels as an indicator matrix, and for each row how many labels have no column."""
         Y, names = read_labels(y)
-        known = _move_columns(Y, self._find(Y, names), self.n_labels)
+        known = move_columns(Y, self._find(Y, names), self.n_labels)
         return known, np.diff(Y.indptr) - np.diff(known.indptr)
 
     def extend(self, y: Any) -> tuple[Vocabulary, CSR]:
@@ -95,12 +95,12 @@ class Vocabulary:
         Y, names = read_labels(y)
         if names is None and self.names is None:
             wider = Vocabulary(None, max(self.n_labels, Y.shape[1]))
-            return wider, _move_columns(Y, np.arange(Y.shape[1]), wider.n_labels)
+            return wider, move_columns(Y, np.arange(Y.shape[1]), wider.n_labels)
         columns = self._find(Y, names)
         new = np.flatnonzero(columns < 0)
         columns[new] = self.n_labels + np.arange(len(new))
         extended = Vocabulary([*(self.names or []), *((names or [])[j] for j in new)], self.n_labels + len(new))
-        return extended, _move_columns(Y, columns, extended.n_labels)
+        return extended, move_columns(Y, columns, extended.n_labels)
 
     def columns_of(self, labels: Iterable[Label], name: str) -> IntArray:
         """Return the column numbers of labels; those that the model does not know are refused."""
@@ -114,6 +114,10 @@ class Vocabulary:
         if -1 in columns:
             raise InputError(f"{name} must hold labels of the training data. Got {given[columns.index(-1)]!r}.")
         return np.array(columns, np.int64)
+
+    def column(self, label: Label) -> int:
+        """Return the column number of a label, -1 if the model does not know it."""
+        return self._columns.get(label, -1)
 
     def lists(self, Y: CSR) -> list[list[Label]]:
         """Return the labels of each row of an indicator matrix."""
@@ -151,7 +155,7 @@ class Vocabulary:
         return np.arange(self.n_labels)
 
 
-def _move_columns(Y: CSR, columns: IntArray, n_labels: int) -> CSR:
+def move_columns(Y: CSR, columns: IntArray, n_labels: int) -> CSR:
     """Return Y with its columns at other places, without those whose place is -1."""
     if np.array_equal(columns, np.arange(n_labels)):
         return Y

@@ -31,7 +31,7 @@ from labelsense.errors import InputError
 from labelsense.evaluation import Evaluation, evaluate_predictions
 from labelsense.features import FEATURES, EncodedTexts, is_vectoriser, make_features
 from labelsense.labels import TopK, Vocabulary, count_labels, top_k
-from labelsense.metrics import above, ndcg_at_k, propensity_weights
+from labelsense.metrics import above, ndcg_at_k, propensity_weights, ranking_figures
 from labelsense.model_file import save_model
 from labelsense.regress import LEARNERS, Learner, SklearnLearner
 
@@ -136,7 +136,10 @@ class LabelPredictor(BaseEstimator, ABC):
         ks = [check_count(k, "each of ks") for k in ks]
         if not ks:
             raise InputError("ks must name at least one k. Got none.")
-        X, Y, unseen = self._check_test(X, y)
+        return self._evaluate(*self._check_test(X, y), ks)
+
+    def _evaluate(self, X: Any, Y: CSR, unseen: Any, ks: Sequence[int] = (1, 3, 5)) -> Evaluation:
+        """Return what ``evaluate`` does for features, known labels and the numbers of those that are unknown."""
         scores = ranking = self._scores(X, 1)
         if self._scores_more and np.diff(scores.indptr).min() < min(max(ks), Y.shape[1]):
             ranking = self._scores(X, max(ks))
@@ -156,6 +159,11 @@ class LabelPredictor(BaseEstimator, ABC):
         if self.label_counts_ is None or self.n_samples_seen_ is None:
             return None
         return propensity_weights(np.append(self.label_counts_, 0), self.n_samples_seen_)
+
+    def _figures(self, X: Any, Y: CSR, unseen: Any, ks: Sequence[int] = (1, 3, 5)) -> dict[str, float]:
+        """Return those figures of ``_evaluate`` that are means over rows."""
+        figures = ranking_figures(Y, top_k(self._scores(X, max(ks)), max(ks)), ks, unseen)
+        return {name: value for name, value in figures.items() if name.partition("@")[0] in ("P", "recall", "nDCG")}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, which :func:`labelsense.load_model` reads. No pickle is involved."""

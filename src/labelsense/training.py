@@ -105,15 +105,8 @@ def train(
     if test is not None:
         labels_of(test)  # or refuse it now
     word = choose_features(examples, features)
-    model = CompressedLabelClassifier(
-        check_choice(compressor, "compressor", COMPRESSORS)(n_measurements),
-        _make_learner(learner, alpha, updatable, random_state),
-        OMPDecoder(penalty=0.1) if (compressor, decoder) == ("whitened", "omp") else decoder,
-        refiner=None,
-        features=_make_features(word, n_features, updatable, examples.X),
-        random_state=random_state,
-        n_jobs=-1,
-    )
+    made = _make_features(word, n_features, updatable, examples.X)
+    model = make_model(made, n_measurements, compressor, learner, alpha, decoder, updatable, random_state)
     report: dict[str, Any] = {"rows": len(examples), "features": word}
     if test is None and hold_out and len(examples) >= 10:
         report |= _try_on_held_out(model, examples.X, y, random_state)
@@ -124,7 +117,29 @@ def train(
     if test is not None:
         log("evaluating")
         report |= {"evaluated_on": test.name, **model.evaluate(features_for(model, test), labels_for(model, test))}
-    return Training(model, report | _describe(model, updatable))
+    return Training(model, report | describe(model, updatable))
+
+
+def make_model(
+    features: Any,
+    n_measurements: int | str,
+    compressor: str,
+    learner: str,
+    alpha: float | str,
+    decoder: str,
+    updatable: bool,
+    random_state: int,
+) -> CompressedLabelClassifier:
+    """Return the model that :func:`train` learns, for a choice of features."""
+    return CompressedLabelClassifier(
+        check_choice(compressor, "compressor", COMPRESSORS)(n_measurements),
+        _make_learner(learner, alpha, updatable, random_state),
+        OMPDecoder(penalty=0.1) if (compressor, decoder) == ("whitened", "omp") else decoder,
+        refiner=None,
+        features=features,
+        random_state=random_state,
+        n_jobs=-1,
+    )
 
 
 def update(path: str | os.PathLike[str], batches: Iterable[Examples], output: Any = None) -> Update:
@@ -163,10 +178,15 @@ def updatable_words(texts: list[str]) -> int:
 
 
 def _make_features(word: str, n_features: int | None, updatable: bool, X: Any) -> Any:
-    if n_features is not None and word not in FITTING["texts"]:
-        raise ValueError(f"n_features is for texts. Got {n_features} for features that are given.")
     if n_features is None and updatable and word in ("words", "characters"):
         n_features = updatable_words(X)
+    return make_features(word, n_features)
+
+
+def make_features(word: str, n_features: int | None) -> Any:
+    """Return what the classifier takes for a choice of features, of so many words if that is said."""
+    if n_features is not None and word not in FITTING["texts"]:
+        raise ValueError(f"n_features is for texts. Got {n_features} for features that are given.")
     if n_features is None:
         return None if word == "none" else word
     return FEATURES[word](n_features)
@@ -181,9 +201,7 @@ def _make_learner(word: str, alpha: Any, updatable: bool, seed: int) -> Any:
 
 def _try_on_held_out(model: Any, X: Any, y: Any, seed: int) -> dict[str, Any]:
     """Fit on nine tenths of the rows, evaluate on the others, and keep the penalty that was chosen."""
-    order = np.random.default_rng(seed).permutation(len(y) if isinstance(y, list) else y.shape[0])
-    held = min(MOST_HELD_OUT, int(HELD_OUT * len(order)))
-    rest, out = np.sort(order[held:]), np.sort(order[:held])
+    rest, out = hold_out_rows(len(y) if isinstance(y, list) else y.shape[0], seed)
     log("training on nine tenths")
     updatable = getattr(model.learner, "updatable", False)
     if updatable:
@@ -193,14 +211,22 @@ def _try_on_held_out(model: Any, X: Any, y: Any, seed: int) -> dict[str, Any]:
     fitted = model.learner_
     kept = {"kernel": fitted.kernel_} if isinstance(fitted, KernelRidgeLearner) else {}
     model.learner.set_params(alpha=fitted.alpha_, **kept, **({"updatable": True} if updatable else {}))
-    return {"evaluated_on": f"{held} rows held out", **figures}
+    return {"evaluated_on": f"{len(out)} rows held out", **figures}
+
+
+def hold_out_rows(n: int, seed: int) -> tuple[Any, Any]:
+    """Return the rows to learn from first, and those to evaluate on: a tenth, at most 5,000."""
+    order = np.random.default_rng(seed).permutation(n)
+    held = min(MOST_HELD_OUT, int(HELD_OUT * n))
+    return np.sort(order[held:]), np.sort(order[:held])
 
 
 def _rows(values: Any, rows: Any) -> Any:
     return [values[i] for i in rows] if isinstance(values, list) else values[rows]
 
 
-def _describe(model: Any, updatable: bool) -> dict[str, Any]:
+def describe(model: Any, updatable: bool) -> dict[str, Any]:
+    """Return what is to be said of a model."""
     operator = model.compressor_.operator_
     p, m = int(model.n_features_in_), operator.n_measurements
     return {

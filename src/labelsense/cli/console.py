@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import logging
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -14,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from labelsense._files import check_writable
@@ -45,6 +47,10 @@ TextFields = Annotated[
         "remember them: name the same ones each time."
     ),
 ]
+Scheduler = Annotated[
+    str | None, typer.Option(help="Address of a Dask scheduler, such as tcp://host:8786: its workers do the work.")
+]
+Workers = Annotated[int | None, typer.Option(min=1, help="Work with so many processes on this machine, by Dask.")]
 Data = Annotated[Path, typer.Argument(help="A data file, a folder of texts or images, or - for standard input.")]
 Model = Annotated[Path, typer.Argument(help="A model file written by train.")]
 
@@ -62,6 +68,29 @@ def names_of(fields: str | None) -> list[str] | None:
     return None if fields is None else [name for name in (part.strip() for part in fields.split(",")) if name]
 
 
+def number_of_bytes(text: str) -> float:
+    """Return the bytes of an option such as 500M, 2G or 1.5G."""
+    match = re.fullmatch(r"(\d+\.?\d*)([kmgt]?)(i?b)?", text.strip().lower())
+    if match is None or float(match[1]) == 0:
+        raise ValueError(f"--memory must be a number of bytes, such as 500M or 2G. Got {text}.")
+    return float(match[1]) * 1000 ** " kmgt".index(match[2] or " ")
+
+
+def require_dask() -> Any:
+    """Return the module labelsense.dask, or say what is missing."""
+    return importlib.import_module("labelsense.dask")
+
+
+@contextmanager
+def connected(scheduler: str | None, workers: int | None) -> Iterator[Any]:
+    """Give a client of a Dask cluster, and print where its dashboard is."""
+    if scheduler is not None and workers is not None:
+        raise ValueError("--scheduler and --workers exclude each other. Pass one of them.")
+    with require_dask().connect(scheduler, workers) as client:
+        print_note(f"dashboard: {client.dashboard_link}")
+        yield client
+
+
 class _Bar(logging.Handler):
     """Shows what the library says of its long steps as a progress bar."""
 
@@ -69,10 +98,14 @@ class _Bar(logging.Handler):
         super().__init__()
         self.progress = progress
         self.task = progress.add_task("", total=None)
+        self.step = ""
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.msg == PROGRESS and isinstance(record.args, tuple):
             step, percent = record.args
+            if step != self.step:  # time left is that of the step
+                self.step = str(step)
+                self.progress.reset(self.task)
             self.progress.update(self.task, description=str(step), total=100, completed=float(str(percent)))
         elif not is_note(record):
             self.progress.update(self.task, description=record.getMessage(), total=None)
@@ -81,7 +114,14 @@ class _Bar(logging.Handler):
 @contextmanager
 def working(what: str) -> Iterator[None]:
     """Show a progress bar on the terminal while the library works; nothing where there is no terminal."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), TimeElapsedColumn())
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(20),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
     progress = Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
     with progress if errors.is_terminal else nullcontext():  # rich before 14.3 ends a hidden bar with an empty line
         bar = _Bar(progress)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as json_lines
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import IO, Annotated, Any
 
@@ -19,12 +20,16 @@ from labelsense.cli.console import (
     Format,
     Json,
     Model,
+    Scheduler,
     TextFields,
+    Workers,
     check_output,
+    connected,
     console,
     names_of,
     print_json,
     print_table,
+    require_dask,
     working,
 )
 from labelsense.data import Examples, read_examples, stream_examples
@@ -42,6 +47,8 @@ def predict(
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write JSON lines to this file.")] = None,
     format: Format = None,
     text_fields: TextFields = None,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
     json: Json = False,
 ) -> None:
     """Predict the labels of texts, features or images: one JSON object a row, or a table on a terminal.
@@ -52,8 +59,17 @@ def predict(
     """
     if output is not None:
         check_output(output, model, data)
-    loaded = load_model(model, mmap=True)
-    answers = _answers(loaded, stream_examples(data, format, ROWS, names_of(text_fields)), k, threshold)
+    if scheduler is not None or workers is not None:
+        with connected(scheduler, workers) as client:
+            rows = require_dask().read(data, format, names_of(text_fields))
+            task = _Answer(load_model(model), k, threshold)
+            answers = chain.from_iterable(require_dask().in_order(task, rows, client))
+            return _show(answers, output, json)
+    batches = stream_examples(data, format, ROWS, names_of(text_fields))
+    _show(_answers(load_model(model, mmap=True), batches, k, threshold), output, json)
+
+
+def _show(answers: Iterator[tuple[str, dict[str, Any]]], output: Path | None, json: bool) -> None:
     if output is not None:
         with replacing(output) as temporary, open(temporary, "w", encoding="utf-8") as file:
             _write(answers, file)
@@ -98,6 +114,16 @@ def evaluate(
     if json:
         return print_json({"rows": result.n_rows, **result})
     console.print(str(result), markup=False, soft_wrap=True)
+
+
+class _Answer:
+    """Predicts for a piece of rows, in another process."""
+
+    def __init__(self, model: Any, k: int, threshold: float | None) -> None:
+        self.model, self.k, self.threshold = model, k, threshold
+
+    def __call__(self, rows: Examples) -> list[tuple[str, dict[str, Any]]]:
+        return list(_answers(self.model, iter([rows]), self.k, self.threshold))
 
 
 def _answers(

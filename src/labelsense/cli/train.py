@@ -12,20 +12,25 @@ from labelsense.cli.console import (
     Format,
     Json,
     Model,
+    Scheduler,
     TextFields,
+    Workers,
     check_output,
+    connected,
     names_of,
+    number_of_bytes,
     percent,
     print_json,
     print_pairs,
+    require_dask,
     working,
 )
 from labelsense.compress import COMPRESSORS
-from labelsense.data import read_examples, stream_examples
-from labelsense.data.adapt import with_uris
+from labelsense.data import stream_examples
 from labelsense.data.subjects import read_subjects
+from labelsense.out_of_core import train_file
 from labelsense.reconstruct import DECODERS
-from labelsense.training import train as learn
+from labelsense.scale import Choices
 from labelsense.training import update as learn_more
 
 ABOUT = {
@@ -69,6 +74,15 @@ def train(
         ),
     ] = False,
     hold_out: Annotated[bool, typer.Option(help="Evaluate on a tenth of the rows before training on all.")] = True,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            help="How much memory to take, about, such as 2G; by default half of what is free. A file that needs more "
+            "is trained on in chunks; if that is stopped, the same command goes on with it."
+        ),
+    ] = None,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     json: Json = False,
 ) -> None:
@@ -78,32 +92,41 @@ def train(
     """
     check_output(output, data, test)
     m, penalty = _number(measurements, "auto", "measurements", int), _number(alpha, "loo", "alpha", float)
-    with working(f"reading {data}"):
-        examples = read_examples(data, format, names_of(text_fields))
-        others = None if test is None else read_examples(test, format, names_of(text_fields))
-        subjects = None if vocabulary is None else read_subjects(vocabulary)
-        examples, unknown = with_uris(examples, subjects)
-        others = None if others is None else with_uris(others, subjects)[0]
-    with working("training"):
-        model, report = learn(
-            examples,
-            test=others,
-            hold_out=hold_out,
-            features=features,
-            n_features=n_features,
-            n_measurements=m,
-            compressor=compressor,
-            learner=learner,
-            alpha=penalty,
-            decoder=decoder,
-            updatable=updatable,
-            random_state=seed,
-        )
-    if subjects is not None:
-        model.subjects_ = subjects
-        report |= {"subjects": len(subjects), "unknown_labels": unknown}
-    with working(f"writing {output}"):
-        model.save(output)
+    choices = {
+        "hold_out": hold_out,
+        "features": features,
+        "n_features": n_features,
+        "n_measurements": m,
+        "compressor": compressor,
+        "learner": learner,
+        "alpha": penalty,
+        "decoder": decoder,
+        "updatable": updatable,
+        "random_state": seed,
+    }
+    fields = names_of(text_fields)
+    subjects = None if vocabulary is None else read_subjects(vocabulary)
+    if scheduler is None and workers is None:
+        limit = None if memory is None else number_of_bytes(memory)
+        with working(f"reading {data}"):
+            report = train_file(
+                data,
+                output,
+                choices,
+                memory=limit,
+                test=test,
+                format=format,
+                text_fields=fields,
+                subjects=subjects,
+            ).report
+    else:
+        if subjects is not None:
+            raise ValueError("--vocabulary is for training without --scheduler and --workers.")
+        dask = require_dask()
+        with connected(scheduler, workers) as client, working(f"reading {data}"):
+            training = dask.train_files(data, Choices(**choices), client, test=test, format=format, text_fields=fields)
+            training.model.save(output)
+            report = training.report
     report |= {"model": str(output), "bytes": output.stat().st_size}
     if json:
         return print_json(report)
@@ -144,7 +167,11 @@ def _number(text: str, word: str, name: str, kind: Any) -> Any:
 def _print_report(report: dict[str, Any], data: Path, chosen: bool) -> None:
     word, kept = report["features"], report.get("update_bytes")
     lines = [
-        ("read", f"{report['rows']:,} rows of {data}, {report['labels']:,} labels"),
+        (
+            "read",
+            f"{report['rows']:,} rows of {data}, {report['labels']:,} labels"
+            + (", in chunks" if report.get("out_of_core") else ""),
+        ),
         ("features", f"{report['n_features']:,}: {ABOUT[word]}"),
         (
             "compress",

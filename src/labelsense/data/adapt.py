@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from labelsense._typing import CSR
 from labelsense._validation import check_choice
-from labelsense.data.formats.base import Examples, label_lists, listed
+from labelsense.data.formats.base import Examples, label_lists, listed, widened
 from labelsense.data.formats.fields import LABEL_KEYS
 from labelsense.data.subjects import Subjects
 from labelsense.features import FEATURES, SURFHistogramTransformer
@@ -31,12 +31,17 @@ def choose_features(examples: Examples, wanted: str = "auto") -> str:
     >>> choose_features(Examples(["a red fox"], [["fox"]]))
     'words'
     """
+    return features_of_kind(examples.kind, wanted) or ("counts" if are_counts(examples.X) else "none")
+
+
+def features_of_kind(kind: str, wanted: str) -> str | None:
+    """Return what to make of rows of a kind, as :func:`choose_features`; None if that depends on the rows."""
     check_choice(wanted, "features", dict.fromkeys(["auto", *FEATURES, "none"]))
-    fitting = FITTING[examples.kind]
+    fitting = FITTING[kind]
     if wanted == "auto":
-        return "none" if examples.kind == "features" and not _are_counts(examples.X) else fitting[0]
+        return None if kind == "features" else fitting[0]
     if wanted not in fitting:
-        raise ValueError(f"features must be {_any_of(fitting)}: the rows are {examples.kind}. Got {wanted}.")
+        raise ValueError(f"features must be {_any_of(fitting)}: the rows are {kind}. Got {wanted}.")
     return wanted
 
 
@@ -44,8 +49,10 @@ def _any_of(words: tuple[str, ...]) -> str:
     return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
-def _are_counts(X: Any) -> bool:
-    return bool(np.all(X.data >= 0) and np.all(X.data == np.round(X.data)))
+def are_counts(X: Any) -> bool:
+    """Tell whether all features are whole numbers, and none is negative."""
+    values = X.data if sp.issparse(X) else X
+    return bool(np.all(values >= 0) and np.all(values == np.round(values)))
 
 
 def labels_of(examples: Examples) -> CSR | list[list[str]]:
@@ -80,14 +87,14 @@ def features_for(model: Any, examples: Examples) -> Any:
     if takes is not None and examples.kind != takes:
         raise ValueError(f"{examples.name} holds {examples.kind}, and the model has learned from {takes}.")
     expected = getattr(model if model.features_ is None else model.features_, "n_features_in_", 0)
-    return examples.X if isinstance(examples.X, list) else _widened(examples.X, expected)
+    return examples.X if isinstance(examples.X, list) else widened(examples.X, expected)
 
 
 def labels_for(model: Any, examples: Examples) -> Any:
     """Return the labels as a fitted model was given them in training."""
     examples, _ = with_uris(examples, getattr(model, "subjects_", None))
     Y = labels_of(examples)
-    return Y if isinstance(Y, list) or model.vocabulary_.names is not None else _widened(Y, model.vocabulary_.n_labels)
+    return Y if isinstance(Y, list) or model.vocabulary_.names is not None else widened(Y, model.vocabulary_.n_labels)
 
 
 def _kind_of(model: Any) -> str | None:
@@ -97,9 +104,3 @@ def _kind_of(model: Any) -> str | None:
     if isinstance(model.features_, SURFHistogramTransformer):
         return "images"
     return "features" if model.features_ is None or hasattr(model.features_, "n_features_in_") else None
-
-
-def _widened(M: CSR, width: int) -> CSR:
-    if M.shape[1] >= width:
-        return M
-    return sp.csr_array((M.data, M.indices, M.indptr), shape=(M.shape[0], width))

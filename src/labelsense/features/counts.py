@@ -45,11 +45,13 @@ class LogTfidfTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
     def fit(self, X: Any, y: Any = None) -> LogTfidfTransformer:
         """Count in how many rows each feature occurs."""
         X = self._check(X, reset=True)
-        if not self.use_idf:
-            self.idf_ = np.ones(X.shape[1], np.float32)
-            return self
-        rows_with = np.bincount(X.indices[X.data != 0], minlength=X.shape[1])
-        self.idf_ = (1 + np.log((1 + X.shape[0]) / (1 + rows_with))).astype(np.float32)
+        return self.fit_frequencies(X.shape[0], rows_with_each(X))
+
+    def fit_frequencies(self, n_rows: int, rows_with: Any) -> LogTfidfTransformer:
+        """Learn from counts: how many rows there are, and how many of them have each feature, (p,)."""
+        self.n_features_in_ = len(rows_with)
+        idf = 1 + np.log((1 + n_rows) / (1 + rows_with)) if self.use_idf else np.ones(len(rows_with))
+        self.idf_ = idf.astype(np.float32)
         return self
 
     def transform(self, X: Any) -> CSR:
@@ -75,3 +77,8 @@ class LogTfidfTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
         tags.input_tags.positive_only = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
+
+
+def rows_with_each(X: CSR) -> Any:
+    """Return how many rows of counts have each feature, (p,)."""
+    return np.bincount(X.indices[X.data != 0], minlength=X.shape[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 
@@ -10,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from labelsense import _kernels
 from labelsense._blocks import map_rows, row_blocks
+from labelsense._checkpoint import State, next_step
 from labelsense._progress import report_progress
 from labelsense._typing import DoubleArray, FloatArray
 
@@ -51,17 +53,28 @@ def conjugate_gradients(
     tuple
         W, and the number of steps.
     """
+    step, first = next_step("conjugate-gradients"), 0
     limit = tol**2 * np.maximum(_dots(right, right), 1e-30)
-    W = np.zeros_like(right) if start is None else start.copy()
-    R = right.copy() if start is None else right - apply(W)[0]
     diagonal = precondition if isinstance(precondition, np.ndarray) else np.ones(len(right), np.float32)
-    V = R if isinstance(precondition, np.ndarray) else precondition(R)
-    P = diagonal[:, None] * V
-    squares, rho = _dots(R, R), _dots(R, P)
-    for taken in range(max_iter):
+    if (kept := step.load()) is not None:
+        W, R, P, squares, rho = (kept[name] for name in ("W", "R", "P", "squares", "rho"))
+        first = int(kept["taken"][0])
+    else:
+        W = np.zeros_like(right) if start is None else start.copy()
+        R = right.copy() if start is None else right - apply(W)[0]
+        P = diagonal[:, None] * (R if isinstance(precondition, np.ndarray) else precondition(R))
+        squares, rho = _dots(R, R), _dots(R, P)
+    V = R
+
+    def state() -> State:
+        return {"W": W, "R": R, "P": P, "squares": squares, "rho": rho, "taken": np.array([taken])}
+
+    for taken in range(first, max_iter):
         if (squares <= limit).all():
+            step.save(state, done=True)
             return W, max(1, taken)
-        report_progress("conjugate gradients, systems solved", float((squares <= limit).mean()))
+        step.save(state)
+        report_progress("conjugate gradients", _progress(squares, limit, tol))
         Q, curvature = apply(P)
         squares, new = _advance(W, R, P, Q, _ratio(rho, curvature), diagonal)
         if not isinstance(precondition, np.ndarray):
@@ -77,6 +90,12 @@ def conjugate_gradients(
             stacklevel=2,
         )
     return W, max_iter
+
+
+def _progress(squares: DoubleArray, limit: DoubleArray, tol: float) -> float:
+    """Return how far the slowest system is: residuals fall by about the same factor in each step."""
+    left = math.sqrt(float((squares / limit).max()))
+    return min(max(1 - math.log(max(left, 1)) / math.log(max(1 / tol, 2)), 0), 1)
 
 
 def add_ridge(

@@ -16,7 +16,7 @@ from labelsense._gram import add_gram, copied, mirror
 from labelsense._storage import Parts, all_finite, require, require_array, storable
 from labelsense._typing import CSR, DoubleArray, FloatArray, Precision, Rows, as_dense
 from labelsense._validation import check_places
-from labelsense.regress.design import DENSE_ROWS, DOUBLE_ROWS, MemoryDesign, sum_over_blocks
+from labelsense.regress.design import DENSE_ROWS, DOUBLE_ROWS, Design, MemoryDesign, Size, some_blocks, sum_over_blocks
 
 COMMON = 0.12  # a feature that this fraction of rows has is multiplied faster by BLAS than entry by entry (measured)
 SPARSE_WORK = 2**24  # multiplications between two looks at Ctrl-C
@@ -26,8 +26,10 @@ EXACT_WORK = 2**16  # multiplications per row of a dense product up to which it 
 Arrays = tuple[Any, Any, Any]  # of CSR, as the kernels want them: int64 starts, int32 columns, float32 values
 
 
-def as_design(X: Any) -> MemoryDesign:
+def as_design(X: Any) -> Any:
     """Return rows of features, sparse or dense, as a design. The arrays of the caller are not changed."""
+    if isinstance(X, Design):
+        return X
     if not sp.issparse(X):
         return DenseDesign(np.asarray(X))
     with np.errstate(over="ignore"):  # the sum of squares will tell
@@ -43,6 +45,9 @@ class StoredDesign(MemoryDesign):
     """A design that a model file can hold: its rows are one matrix."""
 
     X: Any
+
+    def size(self) -> Size:
+        return Size.of(self.X)
 
     def _to_parts(self) -> Parts:
         return {"X": self.X if sp.issparse(self.X) else np.asarray(self.X, np.float32)}
@@ -70,8 +75,9 @@ class DenseDesign(StoredDesign):
     def _single(self) -> FloatArray:
         return np.ascontiguousarray(self.X, dtype=np.float32)
 
-    def weighted_sum(self, weights: DoubleArray) -> DoubleArray:
-        return sum_over_blocks(self.shape[0], lambda rows: weights[rows] @ self.X[rows], DOUBLE_ROWS)
+    def weighted_sum(self, weights: DoubleArray | None) -> DoubleArray:
+        w = np.ones(self.shape[0]) if weights is None else weights
+        return sum_over_blocks(self.shape[0], lambda rows: w[rows] @ self.X[rows], DOUBLE_ROWS)
 
     def total_square(self) -> float:
         with np.errstate(over="ignore"):
@@ -84,14 +90,14 @@ class DenseDesign(StoredDesign):
         return sum_over_blocks(self.shape[0], of_block, DOUBLE_ROWS)
 
     def row_squares(self) -> DoubleArray:
-        blocks = row_blocks(self.shape[0], DOUBLE_ROWS)
+        blocks = some_blocks(self.shape[0], DOUBLE_ROWS)
         return np.concatenate([np.square(self.X[rows], dtype=np.float64).sum(axis=1) for rows in blocks])
 
     def times(self, B: Any) -> FloatArray:
         return _blocked_product(self._single, np.asarray(B, np.float32))
 
     def times_vector(self, v: DoubleArray) -> DoubleArray:
-        return np.concatenate([self.X[rows] @ v for rows in row_blocks(self.shape[0], DOUBLE_ROWS)])
+        return np.concatenate([self.X[rows] @ v for rows in some_blocks(self.shape[0], DOUBLE_ROWS)])
 
     def transposed_times(self, B: Any) -> Any:
         if sp.issparse(B):
@@ -116,7 +122,7 @@ class DenseDesign(StoredDesign):
     def quadratic_forms(self, S: FloatArray) -> DoubleArray:
         full = copied(S)
         mirror(full)
-        blocks = (self._single[rows] for rows in row_blocks(self.shape[0], _dense_rows(full)))
+        blocks = (self._single[rows] for rows in some_blocks(self.shape[0], _dense_rows(full)))
         return np.concatenate([np.einsum("ij,ij->i", block @ full, block) for block in blocks]).astype(np.float64)
 
     def centred(self, mean: DoubleArray) -> tuple[DenseDesign, DoubleArray]:
@@ -143,8 +149,8 @@ class SparseDesign(StoredDesign):
         self.X = X
         self.shape = X.shape
 
-    def weighted_sum(self, weights: DoubleArray) -> DoubleArray:
-        return np.asarray(self.X.T @ weights, np.float64)
+    def weighted_sum(self, weights: DoubleArray | None) -> DoubleArray:
+        return np.asarray(self.X.T @ (np.ones(self.shape[0]) if weights is None else weights), np.float64)
 
     def total_square(self) -> float:
         with np.errstate(over="ignore"):

@@ -6,15 +6,18 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.utils.random import sample_without_replacement
 
-from labelsense._typing import DoubleArray, FloatArray, IntArray
+from labelsense._blocks import row_blocks
+from labelsense._typing import DoubleArray, FloatArray, IntArray, as_dense
 from labelsense.regress.conjugate_gradients import add_ridge, conjugate_gradients
 from labelsense.regress.design import Design
 from labelsense.regress.problem import Problem, Solver
 
-HELD_OUT = 0.1  # of the rows, for the choice of alpha
+HELD_OUT, MOST_HELD_OUT = 0.1, 50_000  # share of the rows for the choice of alpha, and how many at most
 HELD_OUT_TARGETS = 24  # targets that stand for all in the choice of alpha
 HELD_OUT_TOL = 0.03  # and how closely their systems are solved
+COLUMN_ARRAYS = 14  # numbers in memory for each weight that is solved for, with the sums of chunks on the way
 
 
 class ConjugateGradientSolver(Solver):
@@ -27,23 +30,36 @@ class ConjugateGradientSolver(Solver):
         self._seed = seed
 
     def solve(self, alpha: float, start: FloatArray | None = None) -> FloatArray:
-        """Return W, (p, m)."""
-        W, self.n_iter = conjugate_gradients(
+        """Return W, (p, m). As many of its columns are solved for at once as memory allows."""
+        p, m = self.problem.X.shape[1], self.problem.n_targets
+        at_once = max(1, int(min(self.problem.X.memory / (4 * COLUMN_ARRAYS * p), m)))
+        if at_once == m:
+            W, self.n_iter = self._solve(alpha, self._right, start)
+            return W
+        W = np.empty((p, m), np.float32)
+        for columns in row_blocks(m, at_once):
+            right = self.problem.right_hand_side(columns).astype(np.float32)
+            W[:, columns], steps = self._solve(alpha, right, None if start is None else start[:, columns])
+            self.n_iter = max(self.n_iter, steps)
+        return W
+
+    def _solve(self, alpha: float, right: FloatArray, start: FloatArray | None) -> tuple[FloatArray, int]:
+        return conjugate_gradients(
             lambda P: self._apply(P, alpha),
-            self._right,
+            right,
             (1 / np.maximum(self._diagonal + alpha, 1e-12)).astype(np.float32),
             self.tol,
             self.max_iter,
             start=start,
             remedy=", or use solver='primal'",
         )
-        return W
 
     def leave_one_out_error(self, alpha: float, rows: IntArray) -> float:
         """Return the mean squared error on held-out rows of a model that did not see them.
 
-        There is no closed form without a factorisation. ``rows`` is not used: a tenth of the rows, the same for
-        every alpha, is held out once, and a sample of the targets is predicted, starting from the last solution.
+        There is no closed form without a factorisation. ``rows`` is not used: a tenth of the rows, at most 50,000 and
+        the same for every alpha, is held out once, and a sample of the targets is predicted, starting from the last
+        solution.
         """
         train, test, targets = self._split
         self._last = train.solve(alpha, self._last)
@@ -54,12 +70,12 @@ class ConjugateGradientSolver(Solver):
     def _split(self) -> tuple[ConjugateGradientSolver, Design, FloatArray]:
         n = self.problem.X.shape[0]
         random = np.random.RandomState(self._seed)
-        order = random.permutation(n)
-        out, kept = np.split(order, [max(1, int(HELD_OUT * n))])
+        out = np.zeros(n, bool)
+        out[sample_without_replacement(n, min(max(1, int(HELD_OUT * n)), MOST_HELD_OUT), random_state=random)] = True
         some = np.sort(random.permutation(self.problem.n_targets)[:HELD_OUT_TARGETS])
-        train = self._part(np.sort(kept), some, max(self.tol, HELD_OUT_TOL))
-        X, Z, _ = self.problem.part(out, some)
-        return train, X, Z
+        train = self._part(np.flatnonzero(~out), some, max(self.tol, HELD_OUT_TOL))
+        X, Z, _ = self.problem.part(np.flatnonzero(out), some)
+        return train, X, as_dense(Z)
 
     def _part(self, rows: IntArray, columns: Any, tol: float) -> ConjugateGradientSolver:
         X, Z, weights = self.problem.part(rows, columns)
@@ -77,8 +93,6 @@ class ConjugateGradientSolver(Solver):
     def _apply(self, P: FloatArray, alpha: float) -> tuple[FloatArray, DoubleArray]:
         """Return Q = (X'X + alpha I) P, centred, and the inner products of the columns of P and Q."""
         problem = self.problem
-        H = problem.fitted(P)
-        Q = np.ascontiguousarray(problem.X.transposed_times(H), dtype=np.float32)
-        if not problem.x_mean.any():
-            return add_ridge(Q, P, alpha)
-        return add_ridge(Q, P, alpha, problem.x_mean, problem.s.astype(np.float32) @ H)
+        shift = problem.x_mean.astype(np.float32) @ P
+        Q, sums = problem.X.normal_times(P, shift, None if problem.unweighted else problem.s)
+        return add_ridge(Q, P, alpha, problem.x_mean, sums) if problem.x_mean.any() else add_ridge(Q, P, alpha)

@@ -21,6 +21,7 @@ from labelsense.regress.design import Design
 from labelsense.regress.in_memory import as_design
 from labelsense.regress.primal import solve_positive
 from labelsense.regress.problem import subtract_outer
+from labelsense.regress.targets import LazyTargets, weighted_sum
 
 # Of more features than this, X'X is kept sparse if no more than this part of it is not zero: texts have many words that
 # never meet.
@@ -65,13 +66,17 @@ class Moments:
         if gram is None:
             _check_memory(X.shape[1], Z.shape[1])
             gram = weighted.gram(np.float64)
-        w = sign * (np.ones(X.shape[0]) if weights is None else np.asarray(weights, np.float64))
-        gram *= sign
+        w = None if weights is None else np.asarray(weights, np.float64)
         right, z_sum = np.empty((X.shape[1], Z.shape[1])), np.empty(Z.shape[1])
-        for targets in row_blocks(Z.shape[1], max(1, TARGET_NUMBERS // X.shape[0])):
-            weighted_targets = w[:, None] * as_dense(Z[:, targets])
-            right[:, targets], z_sum[targets] = X.transposed_times(weighted_targets), weighted_targets.sum(axis=0)
-        return cls(gram, right, X.weighted_sum(w), z_sum, float(w.sum()))
+        lazy = isinstance(Z, LazyTargets)
+        for columns in row_blocks(Z.shape[1], Z.shape[1] if lazy else max(1, TARGET_NUMBERS // X.shape[0])):
+            targets = Z if lazy else as_dense(Z[:, columns]).astype(np.float64, copy=False)
+            right[:, columns] = X.transposed_times(targets if w is None else w[:, None] * targets)
+            z_sum[columns] = weighted_sum(targets, w)
+        x_sum = X.weighted_sum(w)
+        for sums in (gram, right, x_sum, z_sum):
+            sums *= sign
+        return cls(gram, right, x_sum, z_sum, sign * float(X.shape[0] if w is None else w.sum()))
 
     @property
     def is_sparse(self) -> bool:

@@ -50,7 +50,7 @@ class PrimalSolver(DirectSolver):
             lapack.solve(self._L, V)
         else:
             V = self._inverse(alpha) @ X.T
-        leverage = np.einsum("ij,ji->i", X, V).astype(np.float64) + problem.own_weight()[rows]
+        leverage = np.einsum("ij,ji->i", X, V).astype(np.float64) + problem.own_weight(rows)
         residual = problem.centred_targets(rows) - V.T @ self.right.astype(V.dtype)
         return mean_square(residual, leverage, problem.n_targets)
 

@@ -13,7 +13,8 @@ import scipy.sparse as sp
 from labelsense._blocks import row_blocks
 from labelsense._gram import copied
 from labelsense._typing import DoubleArray, FloatArray, IntArray, Rows, as_dense
-from labelsense.regress.design import DENSE_ROWS, DOUBLE_ROWS, Design, sum_over_blocks
+from labelsense.regress.design import DENSE_ROWS, Design, sum_over_blocks
+from labelsense.regress.targets import LazyTargets, some_targets, weighted_sum
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Problem:
     """
 
     X: Design
-    Z: Any  # (n, m) float32, dense, or sparse for one-against-all
+    Z: Any  # (n, m) float32, dense, or sparse for one-against-all, or made when needed: see targets.py
     s: DoubleArray
     total: float
     x_mean: DoubleArray
@@ -63,20 +64,23 @@ class Problem:
     def build(cls, design: Design, Z: Any, fit_intercept: bool, sample_weight: DoubleArray | None = None) -> Problem:
         """Weigh the rows and find the means."""
         n, p = design.shape
-        w = np.ones(n) if sample_weight is None else np.asarray(sample_weight, np.float64)
-        total = float(w.sum()) if fit_intercept else np.inf
+        w = None if sample_weight is None else np.asarray(sample_weight, np.float64)
+        total = np.inf if not fit_intercept else float(n) if w is None else float(w.sum())
         x_mean, z_mean, shift = np.zeros(p), np.zeros(Z.shape[1]), np.zeros(p)
         if fit_intercept:
             shift = design.weighted_sum(w) / total
-            z_mean = _weighted_sum(Z, w) / total
+            z_mean = weighted_sum(Z, w) / total
             design, x_mean = design.centred(shift)
             shift = shift - x_mean
-        s = np.sqrt(w)
-        if sample_weight is not None:
+        s = np.broadcast_to(1.0, n) if w is None else np.sqrt(w)  # of ones, one is stored
+        if w is not None:
             design = design.scaled(s)
             Z = sp.diags_array(s) @ Z if sp.issparse(Z) else Z * s[:, None]
-        Z = sp.csr_array(Z, dtype=np.float32) if sp.issparse(Z) else np.ascontiguousarray(Z, np.float32)
-        return cls(design, Z, s, total, x_mean, z_mean, shift, sample_weight is None)
+        if sp.issparse(Z):
+            Z = sp.csr_array(Z, dtype=np.float32)
+        elif not isinstance(Z, LazyTargets):
+            Z = np.ascontiguousarray(Z, np.float32)
+        return cls(design, Z, s, total, x_mean, z_mean, shift, w is None)
 
     @property
     def n_targets(self) -> int:
@@ -89,7 +93,7 @@ class Problem:
 
     def centred_targets(self, rows: Rows = slice(None)) -> FloatArray:
         """Return some centred rows of Z, dense."""
-        return as_dense(self.Z[rows]) - np.outer(self.s[rows], self.z_mean).astype(np.float32)
+        return as_dense(some_targets(self.Z, rows)) - np.outer(self.s[rows], self.z_mean).astype(np.float32)
 
     def original(self, H: Any) -> FloatArray:
         """Return centred and weighted predictions of all rows as they were before."""
@@ -99,17 +103,18 @@ class Problem:
 
     def part(self, rows: Rows, columns: Any) -> tuple[Design, FloatArray, DoubleArray | None]:
         """Return some rows of X and Z as they were before they were weighted, and their weights, if any."""
-        X, Z = self.X.rows(rows), as_dense(self.Z[rows][:, columns])
+        X, Z = self.X.rows(rows), some_targets(self.Z, rows, columns)
         if self.unweighted:
             return X, Z, None
         s = self.s[rows]
         return X.scaled(1 / s), Z / s[:, None], s**2
 
-    def right_hand_side(self) -> DoubleArray:
-        """Return the centred X'Z, (p, m), in double."""
-        right = copied(self.X.transposed_times(self.Z), np.float64)
+    def right_hand_side(self, columns: slice = slice(None)) -> DoubleArray:
+        """Return the centred X'Z, (p, m), in double, or some of its columns."""
+        Z = self.Z if columns == slice(None) else some_targets(self.Z, slice(None), columns)
+        right = copied(self.X.transposed_times(Z), np.float64)
         if np.isfinite(self.total):
-            subtract_outer(right, self.total * self.x_mean, self.z_mean)
+            subtract_outer(right, self.total * self.x_mean, self.z_mean[columns])
         return right
 
     def diagonal(self) -> DoubleArray:
@@ -130,9 +135,9 @@ class Problem:
             H -= shift if self.unweighted else self.s[:, None].astype(np.float32) * shift
         return H
 
-    def own_weight(self) -> DoubleArray:
-        """Return the leverage that each row has on the intercept alone."""
-        return self.s**2 / self.total
+    def own_weight(self, rows: Rows = slice(None)) -> DoubleArray:
+        """Return the leverage that each row, or some, has on the intercept alone."""
+        return self.s[rows] ** 2 / self.total
 
 
 class Solver(ABC):
@@ -169,9 +174,3 @@ def subtract_outer(A: Any, x: DoubleArray, z: DoubleArray) -> None:
     """Subtract x z' from A, a block of rows at a time: the whole product would be as large as A."""
     for rows in row_blocks(len(A), DENSE_ROWS):
         A[rows] -= np.outer(x[rows], z)
-
-
-def _weighted_sum(Z: Any, w: DoubleArray) -> DoubleArray:
-    if sp.issparse(Z):
-        return np.asarray(Z.T @ w, np.float64)
-    return sum_over_blocks(len(w), lambda rows: w[rows] @ Z[rows], DOUBLE_ROWS)

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils import check_random_state
+from sklearn.utils.random import sample_without_replacement
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from labelsense._progress import log, verbosity
@@ -28,6 +29,7 @@ from labelsense.regress.checks import (
     check_solution,
     check_training,
 )
+from labelsense.regress.design import Design, Size
 from labelsense.regress.dual import DualSolver
 from labelsense.regress.in_memory import as_design, product
 from labelsense.regress.iterative import ConjugateGradientSolver
@@ -35,7 +37,7 @@ from labelsense.regress.moments import Moments
 from labelsense.regress.penalty import errors_downhill
 from labelsense.regress.primal import PrimalSolver
 from labelsense.regress.problem import DirectSolver, Problem, Solver, TrainingRows
-from labelsense.regress.ridge_cost import Size, cheapest_solver
+from labelsense.regress.ridge_cost import cheapest_solver
 
 SOLVERS = ("primal", "dual", "cg")
 LOO_ROWS = 512  # rows whose leave-one-out error is computed, when all would cost more than the fit
@@ -217,21 +219,31 @@ class RidgeLearner(Learner):
     def _check_rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
         if self.alpha != "loo":
             check_real(self.alpha, "alpha", low=0, remedy="0 is plain least squares, 'loo' chooses.")
-        X, Z = check_training(self, X, y)
-        Z, self._flat = as_columns(Z)
+        X, Z, self._flat = self._check_data(X, y, True)
         if sample_weight is None:
             return TrainingRows(X, Z, None)
+        if isinstance(X, Design):
+            raise InputError("sample_weight must be None for rows that are not in memory. Got weights.")
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weights.any() or not math.isfinite(weights.sum()):
             raise InputError("sample_weight must be finite and not all zero.")
         return TrainingRows(X, Z, weights)
+
+    def _check_data(self, X: Any, y: Any, reset: bool) -> tuple[Any, Any, bool]:
+        """Return rows and targets (n, m), and whether these were a vector. A design comes from who has checked it."""
+        if isinstance(X, Design):
+            if reset:
+                self.n_features_in_ = X.shape[1]
+            return X, y, False
+        X, Z = check_training(self, X, y, reset=reset)
+        return X, *as_columns(Z)
 
     def _start(self, rows: TrainingRows) -> Solver:
         """Choose solver and penalty; return the solver, ready for any penalty."""
         X, Z, weights = rows.with_weight()
         design = as_design(X)
         check_magnitude(design)
-        self.solver_ = self._choose_solver(Size.of(X), Z.shape[1])
+        self.solver_ = self._choose_solver(design.size(), Z.shape[1], design)
         log("ridge: %d rows, %d features, %d targets by %s", *X.shape, Z.shape[1], self.solver_)
         self._moments = Moments.of(design, Z, weights) if self.updatable else None
         problem = Problem.build(design, Z, self.fit_intercept, weights)
@@ -299,15 +311,14 @@ class RidgeLearner(Learner):
                 "alpha must be a number for partial_fit, or chosen by a fit with updatable=True. Got 'loo'."
             )
         alpha = check_real(self.alpha, "alpha", low=0, remedy="0 is plain least squares.") if first else self.alpha_
-        X, Z = check_training(self, X, y, reset=first)
-        Z, flat = as_columns(Z)
+        X, Z, flat = self._check_data(X, y, first)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not first:
             self._check_kept(Z)
         kept = self._moments
         sparse = None if kept is None else kept.is_sparse
-        design = as_design(sp.csr_array(X) if sparse else X)
+        design = as_design(sp.csr_array(X) if sparse and not isinstance(X, Design) else X)
         check_magnitude(design)
         change = Moments.of(design, Z, sample_weight, sign, sparse)
         with _CHANGING:  # moments are never changed, only exchanged: a thread that solves them may go on
@@ -333,9 +344,14 @@ class RidgeLearner(Learner):
         if Z.shape[1] != self._moments.right.shape[1]:
             raise InputError(f"y must have {self._moments.right.shape[1]} targets, as before. Got {Z.shape[1]}.")
 
-    def _choose_solver(self, size: Size, n_targets: int) -> str:
+    def _choose_solver(self, size: Size, n_targets: int, design: Design | None = None) -> str:
         words = {"auto": None, **{solver: solver for solver in SOLVERS}}
-        return check_choice(self.solver, "solver", words) or cheapest_solver(size, n_targets, self.alpha)
+        wanted: str | None = check_choice(self.solver, "solver", words)
+        if design is None:
+            return wanted or cheapest_solver(size, n_targets, self.alpha)
+        if wanted == "dual" and not design.in_memory:
+            raise InputError("solver must be 'primal' or 'cg' for rows that are not in memory. Got 'dual'.")
+        return wanted or cheapest_solver(size, n_targets, self.alpha, in_memory=design.in_memory, memory=design.memory)
 
     def _make_solver(self, problem: Problem) -> Solver:
         if self.solver_ == "primal":
@@ -349,7 +365,8 @@ class RidgeLearner(Learner):
     def _choose_alpha(self, solver: Solver, problem: Problem) -> float:
         n = problem.X.shape[0]
         random = check_random_state(self.random_state)
-        rows = np.arange(n) if n <= 4 * LOO_ROWS else np.sort(random.permutation(n)[:LOO_ROWS])
+        few = n <= 4 * LOO_ROWS
+        rows = np.arange(n) if few else np.sort(sample_without_replacement(n, LOO_ROWS, random_state=random))
         grid = self._grid(problem)
         self.alpha_errors_ = errors_downhill(lambda alpha: solver.leave_one_out_error(alpha, rows), grid)
         return min(self.alpha_errors_, key=lambda alpha: self.alpha_errors_[alpha])

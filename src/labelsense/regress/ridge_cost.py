@@ -2,50 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import math
 
-import numpy as np
-import scipy.sparse as sp
-
+from labelsense.errors import InputError
+from labelsense.regress.design import Size
 from labelsense.regress.primal import SMALL
 
 EXPECTED_STEPS = 30  # of conjugate gradients
 # Seconds for a thousand million multiplications: dense by BLAS, sparse row by row, and sparse times dense (measured).
 BLAS, SPARSE, SPARSE_DENSE, ELEMENTWISE = 0.014, 0.8, 0.12, 0.3
-
-
-@dataclass(frozen=True)
-class Size:
-    """What the cost of products with X (n, p) depends on.
-
-    Attributes
-    ----------
-    n, p : int
-    entries : int
-        Numbers that are stored: n p if X is dense.
-    by_rows, by_columns : float
-        Multiplications for the lower triangles of X'X and X X': half the sum of squares of the numbers of entries of a
-        row, and of a column.
-    sparse : bool
-    """
-
-    n: int
-    p: int
-    entries: int
-    by_rows: float
-    by_columns: float
-    sparse: bool
-
-    @classmethod
-    def of(cls, X: Any) -> Size:
-        """Count."""
-        n, p = X.shape
-        if not sp.issparse(X):
-            return cls(n, p, n * p, n * p**2 / 2, n**2 * p / 2, False)
-        X = X.tocsr()
-        r, c = np.diff(X.indptr).astype(float), np.bincount(X.indices, minlength=p).astype(float)
-        return cls(n, p, int(X.nnz), float((r**2).sum()) / 2, float((c**2).sum()) / 2, True)
 
 
 def seconds(solver: str, X: Size, n_targets: int) -> float:
@@ -69,13 +34,24 @@ def seconds(solver: str, X: Size, n_targets: int) -> float:
     return 1e-9 * work
 
 
-def cheapest_solver(X: Size, n_targets: int, alpha: float | str) -> str:
+def cheapest_solver(
+    X: Size, n_targets: int, alpha: float | str, *, in_memory: bool = True, memory: float = math.inf
+) -> str:
     """Return the solver that takes the fewest :func:`seconds`.
 
     Conjugate gradients are approximate: they have to save half the time, and more than a moment. Least squares
-    (alpha 0) needs a factorisation.
+    (alpha 0) needs a factorisation. Rows that are not in memory have no X X', and X'X is for those who have room for
+    it, three times in double.
     """
-    exact = min(("primal", "dual"), key=lambda solver: seconds(solver, X, n_targets))
+    direct = ("primal", "dual") if in_memory else ("primal",)
+    if 24.0 * X.p**2 > memory:
+        if alpha == 0:
+            raise InputError(
+                f"alpha must be positive: least squares of {X.p} features needs {24e-9 * X.p**2:.1f} GB, and "
+                f"{memory / 1e9:.1f} GB are allowed. Got 0."
+            )
+        return "cg"
+    exact = min(direct, key=lambda solver: seconds(solver, X, n_targets))
     least = seconds(exact, X, n_targets)
     return "cg" if alpha != 0 and least > 0.5 and seconds("cg", X, n_targets) < least / 2 else exact
 

@@ -11,6 +11,7 @@ csv     the same with commas, always with a header; .csv
 txt     one text per line, no labels; .txt
 parquet columns ``text`` and ``labels``; needs pyarrow; .parquet
 folder  a folder of .txt files, each with its labels in a .tsv or .key file beside it
+parts   a folder of files of jsonl, tsv, csv, parquet, xc or libsvm, read as one in the order of their names
 images  a folder of images with tags.tsv, or one image
 ======= ============================================================================================================
 
@@ -28,12 +29,14 @@ from pathlib import Path
 from typing import Any
 
 from labelsense._blocks import row_blocks
+from labelsense._progress import report_progress
 from labelsense._validation import check_choice, check_count
 from labelsense.data.formats.arff import ARFF
 from labelsense.data.formats.base import COLUMN_LIMIT, Examples, Format
 from labelsense.data.formats.folders import Images, TextFolder
 from labelsense.data.formats.npz import NPZ
 from labelsense.data.formats.parquet import Parquet
+from labelsense.data.formats.parts import Parts
 from labelsense.data.formats.rows import XC, LibSVM
 from labelsense.data.formats.source import Source, logger, strip_compression
 from labelsense.data.formats.tables import Table
@@ -65,6 +68,8 @@ _ALL: list[Format] = [
     TextFolder(),
     Lines(),
 ]
+_PARTS = Parts([format for format in _ALL if format.name in ("jsonl", "tsv", "csv", "parquet", "xc", "libsvm")])
+_ALL.insert(-1, _PARTS)
 FORMATS: dict[str, Format] = {format.name: format for format in _ALL}
 WRITTEN_ROWS = 8192  # of a part of examples that are written at once
 
@@ -148,6 +153,7 @@ def stream_examples(
     limit = COLUMN_LIMIT if rows is None else check_count(rows, "rows")
     with Source(path) as source:
         for batch in _format_of(source, format, text_fields).stream(source, limit):
+            report_progress(f"reading {source.name}", source.position())
             yield replace(batch, name=source.name)
 
 
@@ -247,14 +253,20 @@ def _detect(source: Source) -> Format:
 
 def _detect_folder(source: Source) -> Format:
     assert source.path is not None
-    ends = {path.suffix.lower() for path in source.path.iterdir()}
+    ends = {Path(strip_compression(path.name.lower())).suffix for path in source.path.iterdir()}
     if ".npz" in ends:
         return FORMATS["npz"]
     for name, suffixes in (("images", FORMATS["images"].suffixes), ("folder", (".txt",))):
         if not ends.isdisjoint(suffixes):
             _log_guess(source, FORMATS[name])
             return FORMATS[name]
-    raise FormatError(f"{source.name}: expected a folder with X.npz, with images, or with files that end in .txt.")
+    if not ends.isdisjoint(_PARTS.ends):
+        _log_guess(source, FORMATS["parts"])
+        return FORMATS["parts"]
+    raise FormatError(
+        f"{source.name}: expected a folder with X.npz, with images, with files that end in .txt, or with parts of one "
+        "data file."
+    )
 
 
 def _log_guess(source: Source, format: Format) -> None:

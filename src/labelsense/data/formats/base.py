@@ -87,6 +87,12 @@ class Format(ABC):
     def stream(self, source: Source, rows: int) -> Iterator[Examples]:
         """Yield batches of at most ``rows`` rows, at least one batch. Memory does not grow with the file."""
 
+    def stream_parts(self, paths: Sequence[Path], rows: int) -> Iterator[Examples]:
+        """Yield batches of several files as if they were one."""
+        for path in paths:
+            with Source(path) as source:
+                yield from self.stream(source, rows)
+
     def read(self, source: Source) -> Examples:
         """Return the whole file."""
         return concatenate(list(self.stream(source, COLUMN_LIMIT)))
@@ -127,6 +133,11 @@ def concatenate(batches: list[Examples]) -> Examples:
         if last.Y is not None:
             Y = sp.vstack([batch.Y for batch in batches], format="csr")
     return replace(last, X=X, Y=Y, ids=ids)
+
+
+def widened(M: CSR, width: int) -> CSR:
+    """Return a matrix with at least so many columns."""
+    return M if M.shape[1] >= width else sp.csr_array((M.data, M.indices, M.indptr), shape=(M.shape[0], width))
 
 
 def with_features(batches: Iterable[Examples], name: str) -> Iterator[tuple[CSR, CSR | None, Examples]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from labelsense import _kernels
 from labelsense._blocks import map_stream, row_blocks
 from labelsense._typing import CSR
-from labelsense.data.formats.base import COLUMN_LIMIT, Examples, Format, concatenate, with_features
+from labelsense.data.formats.base import COLUMN_LIMIT, Examples, Format, concatenate, widened, with_features
 from labelsense.data.formats.source import Source, write_in_pieces, writing
 from labelsense.errors import FormatError
 
@@ -109,6 +109,16 @@ class XC(Format):
                 sp.csr_array((0, p), dtype=np.float32), sp.csr_array((0, d), dtype=np.float32) if d else None
             )
 
+    def stream_parts(self, paths: Sequence[Path], rows: int) -> Iterator[Examples]:
+        p = d = 0
+        for path in paths:
+            with Source(path) as source:
+                sizes = self._sizes(source, source.head.partition(b"\n")[0])
+            p, d = max(p, sizes[1]), max(d, sizes[2])
+        for batch in super().stream_parts(paths, rows):
+            Y = sp.csr_array((len(batch), 0), dtype=np.float32) if batch.Y is None else batch.Y
+            yield Examples(widened(batch.X, p), widened(Y, d) if d else None)
+
     @staticmethod
     def _sizes(source: Source, header: bytes) -> tuple[int, int, int]:
         words = header.split()
@@ -166,19 +176,37 @@ class LibSVM(Format):
 
     def stream(self, source: Source, rows: int) -> Iterator[Examples]:
         source.make_rewindable()
-        first, p, d = COLUMN_LIMIT, 0, 0
-        for parsed in self._parse(source):
-            first, p, d = min(first, parsed.first_feature), max(p, parsed.n_features), max(d, parsed.n_labels)
-        first = min(first, 1)
+        sizes = self._sizes(source)
         source.rewind()
         empty = True
+        for batch in self._rows(source, rows, *sizes):
+            empty = False
+            yield batch
+        if empty:
+            yield Examples(sp.csr_array((0, 0), dtype=np.float32), None)
+
+    def stream_parts(self, paths: Sequence[Path], rows: int) -> Iterator[Examples]:
+        first, p, d = 1, 0, 0
+        for path in paths:
+            with Source(path) as source:
+                sizes = self._sizes(source)
+            first, p, d = min(first, sizes[0]), max(p, sizes[1]), max(d, sizes[2])
+        for path in paths:
+            with Source(path) as source:
+                yield from self._rows(source, rows, first, p, d)
+
+    def _sizes(self, source: Source) -> tuple[int, int, int]:
+        """Return the number of the first feature, 0 or 1, and how many features and labels there are, by number."""
+        first, p, d = 1, 0, 0
+        for parsed in self._parse(source):
+            first, p, d = min(first, parsed.first_feature), max(p, parsed.n_features), max(d, parsed.n_labels)
+        return first, p, d
+
+    def _rows(self, source: Source, rows: int, first: int, p: int, d: int) -> Iterator[Examples]:
         for parsed in self._parse(source):
             X, Y = matrices(parsed, d, max(p - first, 0), first)
             if X.shape[0]:
-                empty = False
                 yield from in_rows(X, Y if d else None, rows)
-        if empty:
-            yield Examples(sp.csr_array((0, 0), dtype=np.float32), None)
 
     def read(self, source: Source) -> Examples:
         blocks = list(self._parse(source))

@@ -44,14 +44,18 @@ class Source:
         How it begins, without a byte order mark: at least the first line that is no comment, if that is not
         very far.
     compressed : bool
+
+    With ``content``, these are the bytes, which are part of the file of that name.
     """
 
-    def __init__(self, path: Any) -> None:
+    def __init__(self, path: Any, content: bytes | None = None) -> None:
         self.path = None if str(path) == "-" else Path(path)
         self.name = "standard input" if self.path is None else str(self.path)
         self.is_folder = self.path is not None and self.path.is_dir()
         raw: Any = io.BytesIO()
-        if not self.is_folder:
+        if content is not None:
+            raw = io.BytesIO(content)
+        elif not self.is_folder:
             raw = sys.stdin.buffer if self.path is None else self.path.open("rb")
         self._owned = self.path is not None
         self._raw = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
@@ -90,6 +94,12 @@ class Source:
     def error(self, line: int, message: str) -> FormatError:
         """Return an error that names a line, counted from 1."""
         return FormatError(f"{self.name}, line {line}: {message}")
+
+    def position(self) -> float:
+        """Return how much of the file has been read, from 0 to 1; 0 where nothing tells."""
+        if self.path is None or self.is_folder:
+            return 0.0
+        return self._raw.tell() / max(1, self.path.stat().st_size)
 
     def rewind(self) -> None:
         """Start again at the first byte."""

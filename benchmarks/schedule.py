@@ -1,0 +1,215 @@
+"""What training takes on machines that we do not have: a model of the schedule, checked against runs on this one.
+
+python benchmarks/scale.py costs workers growth    # measure first
+python benchmarks/schedule.py                      # then predict
+python benchmarks/schedule.py --write              # and put both into docs/scale.md
+
+The model has the steps of labelsense.dask: load and count words, make features, X'Z, and conjugate gradients, whose
+every step sends weights P (p, m) to the workers and adds up products (p, m) of all pieces in a tree of eights.
+"""
+
+import argparse
+import heapq
+import json
+import math
+import os
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from labelsense._chunks import FAN_IN
+
+HERE = Path(__file__).parent
+STEPS = 30  # of conjugate gradients
+ADD = 1e9  # numbers that are added in a second
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What one core takes, as benchmarks/scale.py costs measures it: seconds."""
+
+    tabulate: float  # a row
+    count: float
+    finish: float
+    step: float  # an entry and a measurement, for X'(X P)
+    bytes_per_row: float
+    entries_per_row: float
+
+    @classmethod
+    def measured(cls, results):
+        found = [line for line in results if line["part"] == "costs"][-1]
+        return cls(
+            1e-6 * found["tabulate_us_per_row"],
+            1e-6 * found["count_us_per_row"],
+            1e-6 * found["finish_us_per_row"],
+            1e-9 * found["step_ns_per_entry_and_measurement"],
+            found["bytes_per_row"],
+            found["entries_per_row"],
+        )
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Rows, features and measurements, and in how many pieces the rows are."""
+
+    rows: int
+    features: int
+    measurements: int
+    pieces: int
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Workers of one core, what a second moves between two of them, what a task costs, and what goes wrong."""
+
+    workers: int
+    bandwidth: float = 1.25e9  # bytes a second: 10 Gbit/s
+    task: float = 2e-3  # seconds of scheduling a task
+    straggling: float = 0.2  # deviation of the logarithm of a task's time
+    failures: float = 0.0  # of a worker in an hour
+
+
+def spread(times, workers, rng, cluster):
+    """Return when all tasks are done, if each goes to the worker that is free first."""
+    free = [0.0] * workers
+    for seconds in times * rng.lognormal(0, cluster.straggling, len(times)):
+        heapq.heappush(free, heapq.heappop(free) + seconds)
+    return max(free)
+
+
+def add_up(pieces, size, cluster, rng):
+    """Return the seconds and the bytes moved to add up products of a size, in bytes, of all pieces."""
+    seconds, moved = 0.0, 0.0
+    while pieces > 1:
+        groups = -(-pieces // FAN_IN)
+        remote = (pieces - groups) * (1 - 1 / cluster.workers)  # a group is added where one of its products is
+        one = FAN_IN * (size * (1 - 1 / cluster.workers) / cluster.bandwidth + size / 4 / ADD) + cluster.task
+        seconds += spread(np.full(groups, one), min(cluster.workers, groups), rng, cluster)
+        moved += remote * size
+        pieces = groups
+    return seconds + size / cluster.bandwidth, moved + size  # and to the client
+
+
+def simulate(problem, cluster, costs, seed=0):
+    """Return the seconds of computing and of moving, and the bytes moved, of each step."""
+    rng = np.random.default_rng(seed)
+    share = problem.rows / problem.pieces
+    size = 4.0 * problem.features * problem.measurements
+
+    def each(seconds_per_row):
+        return spread(np.full(problem.pieces, share * seconds_per_row + cluster.task), cluster.workers, rng, cluster)
+
+    product = costs.step * costs.entries_per_row * problem.measurements
+    words = 40.0 * problem.features * FAN_IN
+    found = {
+        "load and count": (each(costs.tabulate + costs.count), *add_up(problem.pieces, words, cluster, rng)),
+        "features": (
+            each(costs.finish),
+            words * math.log2(cluster.workers + 1) / cluster.bandwidth,
+            words * cluster.workers,
+        ),
+        "X'Z": (each(product / 2), *add_up(problem.pieces, 2 * size, cluster, rng)),
+    }
+    seconds, moving, moved = 0.0, 0.0, 0.0
+    for _ in range(STEPS):
+        seconds += each(product)
+        adding, bytes_added = add_up(problem.pieces, size, cluster, rng)
+        sending = (1 + math.log2(cluster.workers)) * size / cluster.bandwidth
+        moving, moved = moving + adding + sending, moved + bytes_added + size * cluster.workers
+    found["conjugate gradients"] = (seconds, moving, moved)
+    if cluster.failures:
+        hours = sum(a + b for a, b, _ in found.values()) / 3600
+        lost = rng.poisson(cluster.failures * cluster.workers * hours)
+        per_row = costs.tabulate + costs.finish + product / 2  # its rows, and half of the step that was going on
+        again = lost * problem.rows / cluster.workers * per_row / max(1, cluster.workers - 1)
+        found["again after failures"] = (again, 0.0, 0.0)
+    return found
+
+
+def table(found):
+    """Return the steps as a table, with what each waits for."""
+    lines = ["| step | computing, s | moving, s | GB moved | waits for |", "|---|---|---|---|---|"]
+    for step, (seconds, moving, moved) in found.items():
+        waits = "network" if moving > seconds else "cores"
+        lines.append(f"| {step} | {seconds:,.0f} | {moving:,.0f} | {moved / 1e9:,.1f} | {waits} |")
+    total = [sum(values[i] for values in found.values()) for i in range(3)]
+    return [*lines, f"| all | {total[0]:,.0f} | {total[1]:,.0f} | {total[2] / 1e9:,.1f} | |"]
+
+
+def check(results, costs):
+    """Return predicted and measured seconds of 1, 2 and 4 local workers; a task's cost is fitted to the first."""
+    runs = [line for line in results if line["part"] == "workers" and line["workers"]]
+    if not runs:
+        return ["Not measured yet: `python benchmarks/scale.py workers`."]
+    pieces = max(1, round(runs[0]["rows"] * costs.bytes_per_row / 2**25))
+    problem = Problem(runs[0]["rows"], 10_000, 200, pieces)
+
+    def seconds(workers, task):
+        cores = min(workers, len(os.sched_getaffinity(0)))
+        cluster = Cluster(cores, bandwidth=1e9, task=task, straggling=0.0)
+        found = simulate(problem, cluster, costs)
+        return sum(a + b for step, (a, b, _) in found.items() if step != "load and count")
+
+    grid = np.geomspace(1e-4, 1, 60)
+    task = min(grid, key=lambda task: abs(seconds(1, task) - runs[0]["training_seconds"]))
+    lines = [
+        f"A task costs {1e3 * task:.1f} ms, fitted to the run with one worker.",
+        "",
+        "| workers | measured, s | predicted, s |",
+        "|---|---|---|",
+    ]
+    return lines + [
+        f"| {run['workers']} | {run['training_seconds']} | {seconds(run['workers'], task):.1f} |" for run in runs
+    ]
+
+
+def measured(results):
+    """Return what was measured, as tables."""
+    lines = []
+    for part in dict.fromkeys(line["part"] for line in results):
+        rows = [line for line in results if line["part"] == part]
+        for names in dict.fromkeys(tuple(row)[1:] for row in rows):
+            lines += ["", f"`python benchmarks/scale.py {part}`", ""]
+            lines += [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
+            lines += [f"| {' | '.join(str(row[name]) for name in names)} |" for row in rows if tuple(row)[1:] == names]
+    return lines[1:]
+
+
+def extrapolated(costs):
+    """Return what the model says of 10^8 rows and 10^6 labels on 100 workers."""
+    hashed = Problem(10**8, 2**18, 1000, 400)
+    words = replace(hashed, features=3_000_000)
+    lines = []
+    for name, problem, cluster in (
+        ("10^8 rows, 10^6 labels, 2^18 features, m = 1000, 100 workers of one core, 10 Gbit/s", hashed, Cluster(100)),
+        ("the same with 3 million features", words, Cluster(100)),
+        (
+            "the same, a worker fails every 10 hours, times vary twice as much",
+            words,
+            Cluster(100, straggling=0.4, failures=0.1),
+        ),
+    ):
+        lines += ["", f"**{name}**, pieces: {problem.pieces}", "", *table(simulate(problem, cluster, costs))]
+    return lines[1:]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/scale.md")
+    options = parser.parse_args()
+    results = [json.loads(line) for line in (HERE / "scale.jsonl").read_text().splitlines()]
+    costs = Costs.measured(results)
+    parts = {"measured": measured(results), "checked": check(results, costs), "extrapolated": extrapolated(costs)}
+    path = HERE.parent / "docs" / "scale.md"
+    for name, lines in parts.items():
+        print(f"{name}:", *lines, "", sep="\n")
+        if options.write:
+            marks = rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)"
+            text = "\n".join(lines).replace("\\", r"\\")
+            path.write_text(re.sub(marks, rf"\g<1>{text}\n\g<2>", path.read_text(), flags=re.DOTALL))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,287 @@
+"""Training on rows that are not all in memory: from chunks of rows, wherever they are, to a model."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from labelsense._checkpoint import checkpoints_in, read_json, write_json
+from labelsense._chunks import Chunks, split_rows
+from labelsense._progress import log, verbosity
+from labelsense._typing import IntArray
+from labelsense.compress.base import Compressor, Operator
+from labelsense.data import Examples
+from labelsense.data.adapt import features_for, features_of_kind, labels_for
+from labelsense.data.formats.base import concatenate
+from labelsense.data.statistics import Count, Finish, Statistics
+from labelsense.errors import InputError
+from labelsense.estimator import CompressedLabelClassifier
+from labelsense.features import make_features
+from labelsense.features.streams import StreamedFeatures
+from labelsense.predictor import learn
+from labelsense.regress import RidgeLearner
+from labelsense.regress.chunked import ChunkedDesign
+from labelsense.training import MOST_UPDATE_WORDS, Training, describe, hold_out_rows, make_model
+from labelsense.training import make_features as make_training_features
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What :func:`~labelsense.training.train` lets one choose, by the names of its arguments."""
+
+    hold_out: bool = True
+    features: str = "auto"
+    n_features: int | None = None
+    n_measurements: int | str = "auto"
+    compressor: str = "hadamard"
+    learner: str = "ridge"
+    alpha: float | str = "loo"
+    decoder: str = "omp"
+    updatable: bool = False
+    random_state: int = 0
+
+    def word(self, kind: str) -> str | None:
+        """Return what to make of rows of a kind; None if that depends on the rows."""
+        word = features_of_kind(kind, self.features)
+        if word == "images":
+            raise InputError("features must not be images for rows that are not all in memory. Give it more memory.")
+        return word
+
+    def make(self, word: str | None) -> tuple[CompressedLabelClassifier, StreamedFeatures]:
+        """Return a model without refinement, and what makes its features of rows in chunks."""
+        n_features = self.n_features
+        if n_features is None and self.updatable and word in ("words", "characters"):
+            n_features = MOST_UPDATE_WORDS
+        model = make_model(
+            make_training_features(word or "none", n_features),
+            self.n_measurements,
+            self.compressor,
+            self.learner,
+            self.alpha,
+            self.decoder,
+            self.updatable,
+            self.random_state,
+        )
+        return model, StreamedFeatures(None if model.features is None else make_features(model.features))
+
+
+def fit_chunks(
+    model: CompressedLabelClassifier,
+    raw: Chunks,
+    features: StreamedFeatures,
+    *,
+    rows: IntArray | None = None,
+    step: str = "fit",
+    sparse: bool = True,
+    memory: float = math.inf,
+) -> Chunks:
+    """Fit a model on rows in chunks: the same as ``model.fit`` on all of them at once.
+
+    To rounding, that is, or to the tolerance of conjugate gradients if ridge is solved by these.
+
+    Parameters
+    ----------
+    model : CompressedLabelClassifier
+        Is fitted. Its learner must be ridge, its decoder one that does not learn.
+    raw : Chunks
+        Made by :class:`~labelsense.data.statistics.Tabulate`.
+    features : StreamedFeatures
+        What has tabulated them; it learns.
+    rows : array, optional
+        The rows to learn from, ascending; by default all.
+    step : str
+        What the learner does: "fit", or "partial_fit" for the first rows of many.
+    sparse : bool
+        Whether features are CSR.
+    memory : float
+        How many bytes the solver may take.
+
+    Returns
+    -------
+    Chunks
+        What it has learned from: features, and a column for each of its labels.
+    """
+    learner = RidgeLearner("loo") if model.learner == "auto" else model._make_learner()
+    if model.refiner is not None:
+        raise InputError("refiner must be None for rows that are not all in memory.")
+    if not learner.takes_updates:
+        raise InputError(
+            f"learner must be ridge for rows that are not all in memory. Got {type(learner).__name__}. "
+            "Give it more memory, or fewer rows."
+        )
+    with verbosity(model.verbose):
+        counted = raw.total(Count(features.max_words), None if rows is None else split_rows(rows, raw.lengths))
+        vocabulary = _check_labels(counted)
+        counts = counted.label_counts(vocabulary)
+        compressor = _fit_compressor(model, vocabulary.n_labels, counts, counted)
+        operator: Operator = compressor.operator_
+        decoder = model._make_decoder(compressor)
+        if decoder.learns:
+            raise InputError(
+                f"decoder must learn nothing for rows that are not all in memory. Got {type(decoder).__name__}."
+            )
+        model.features_ = features.fit(counted.rows, counted.rows_with, counted.occurrences)
+        log("%d rows, %d features, %d labels", counted.rows, features.n_features, vocabulary.n_labels)
+        chunks = raw.map(Finish(features, vocabulary))
+        design = ChunkedDesign(chunks, features.n_features, sparse=sparse, memory=memory)
+        if rows is not None:
+            design = design.rows(rows)
+        decoder.support_size(operator)
+        targets = design.targets(operator.compress, operator.n_measurements)
+        learner = learn(learner, step, design, targets)
+    model.n_features_in_ = features.n_features
+    model.label_counts_, model.n_samples_seen_ = counts, counted.rows
+    model._set_unrefined(compressor, learner, decoder, vocabulary)
+    return chunks
+
+
+def _fit_compressor(
+    model: CompressedLabelClassifier, n_labels: int, counts: IntArray, counted: Statistics
+) -> Compressor:
+    compressor = model._make_compressor(n_labels, check_random_state(model.random_state).randint(2**31))
+    if type(compressor).fit_rows is not Compressor.fit_rows:
+        raise InputError(
+            "compressor must depend on the frequencies of labels alone for rows that are not all in memory. "
+            f"Got {type(compressor).__name__}. Use HadamardCompressor or WhitenedCompressor."
+        )
+    return compressor.fit_frequencies(n_labels, counted.label_entries / counted.rows, counts / counted.rows)
+
+
+def update_chunks(model: CompressedLabelClassifier, raw: Chunks, *, sparse: bool = True) -> None:
+    """Learn from more rows, in chunks, as ``model.partial_fit`` on all of them at once does."""
+    features = StreamedFeatures.fitted(model.features_, model.n_features_in_)
+    counted = raw.total(Count())
+    new = counted.vocabulary()
+    labels: Any = sp.csr_array((1, new.n_labels)) if new.names is None else [new.names]
+    vocabulary, _ = model.vocabulary_.extend(labels)
+    chunks = raw.map(Finish(features, vocabulary))
+    design = ChunkedDesign(chunks, features.n_features, sparse=sparse)
+    counts = counted.label_counts(vocabulary)
+    model._learn_more(vocabulary, design, lambda A: design.targets(A.compress, A.n_measurements), counts)
+
+
+def train_chunks(
+    choices: Choices,
+    raw: Chunks,
+    word: str | None,
+    *,
+    memory: float,
+    test: Iterable[Examples] | None = None,
+    scratch: Path | None = None,
+) -> Training:
+    """Learn from rows in chunks as :func:`~labelsense.training.train` does from rows in memory.
+
+    Parameters
+    ----------
+    choices : Choices
+    raw : Chunks
+        Made by :class:`~labelsense.data.statistics.Tabulate`, with the features that ``choices.make(word)`` gives.
+    word : str or None
+        What to make of the rows, if that is known.
+    memory : float
+        How many bytes a solver may take.
+    test : iterable of Examples, optional
+        What to measure on.
+    scratch : Path, optional
+        A folder for checkpoints.
+    """
+    if word is None:
+        word = "counts" if raw.total(Count()).are_counts else "none"
+    model, streamed = choices.make(word)
+    report: dict[str, Any] = {"rows": raw.n_rows, "features": word, "out_of_core": True}
+    if test is None and choices.hold_out and raw.n_rows >= 10:
+        with _kept(None if scratch is None else scratch / "held-out") as kept:
+            kept |= {} if kept else _try_on_held_out(model, raw, streamed, choices.random_state, memory)
+        report |= kept["figures"]
+        model.learner.set_params(alpha=kept["alpha"])
+    start = time.perf_counter()
+    log("training on all rows")
+    with nullcontext() if scratch is None else checkpoints_in(scratch / "all"):
+        fit_chunks(model, raw, streamed, memory=memory)
+    report["seconds"] = time.perf_counter() - start
+    if test is not None:
+        log("evaluating")
+        report |= evaluate_stream(model, test)
+    return Training(model, report | describe(model, choices.updatable))
+
+
+def evaluate_stream(model: CompressedLabelClassifier, batches: Iterable[Examples]) -> dict[str, Any]:
+    """Return precision, recall and nDCG of all rows of batches, and what these are."""
+    rows, totals, name = 0, dict[str, float](), ""
+    for batch in batches:
+        name = batch.name
+        if len(batch):
+            figures = model._figures(*model._check_test(features_for(model, batch), labels_for(model, batch)))
+            totals = {key: totals.get(key, 0.0) + len(batch) * value for key, value in figures.items()}
+            rows += len(batch)
+    if not rows:
+        raise ValueError(f"{name} has no rows.")
+    return {"evaluated_on": name, **{key: value / rows for key, value in totals.items()}}
+
+
+@contextmanager
+def _kept(folder: Path | None) -> Iterator[dict[str, Any]]:
+    """Give what came of a step that was done before, or an empty dictionary, and a folder for its checkpoints."""
+    if folder is None:
+        yield {}
+        return
+    path = folder.with_suffix(".json")
+    known: dict[str, Any] = read_json(path) or {}
+    if not known:
+        with checkpoints_in(folder):
+            yield known
+        write_json(path, known)
+    else:
+        yield known
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _check_labels(counted: Statistics) -> Any:
+    vocabulary = counted.vocabulary()
+    if counted.rows == 0:
+        raise InputError("There are no rows to learn from.")
+    if counted.label_entries == 0:
+        raise InputError("y has no labels: every row is empty. At least one row must have a label.")
+    if vocabulary.n_labels == 1:
+        raise InputError(
+            "y has only one label (one class); at least two are needed. For a single yes/no label use a binary "
+            "classifier."
+        )
+    return vocabulary
+
+
+def _try_on_held_out(
+    model: CompressedLabelClassifier, raw: Chunks, features: StreamedFeatures, seed: int, memory: float
+) -> dict[str, Any]:
+    """Fit on nine tenths of the rows, evaluate on the others; return the figures and the penalty that was chosen."""
+    rest, out = hold_out_rows(raw.n_rows, seed)
+    log("training on nine tenths")
+    first = clone(model)
+    if model.learner.takes_updates:
+        first.learner.set_params(updatable=False)
+    chunks = fit_chunks(first, raw, features, rows=rest, memory=memory)
+    parts = split_rows(out, raw.lengths)
+    held = concatenate(list(chunks.results(_some_rows, parts)))
+    labels = np.concatenate(list(raw.results(_count_labels, parts)))
+    Y: Any = held.Y
+    figures = first._evaluate(held.X, Y, labels - np.diff(Y.indptr))
+    return {"alpha": first.learner_.alpha_, "figures": {"evaluated_on": f"{len(out)} rows held out", **figures}}
+
+
+def _some_rows(chunk: Any, rows: IntArray) -> Examples:
+    return Examples(chunk.X[rows], chunk.Y[rows])
+
+
+def _count_labels(chunk: Any, rows: IntArray) -> IntArray:
+    return np.diff(chunk.Y.indptr)[rows]

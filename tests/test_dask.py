@@ -1,0 +1,268 @@
+"""Rows on the workers of a Dask cluster: the model of one process, whatever happens to the workers."""
+
+import json
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from test_cli import LISTS, TEXTS, X, Y, run
+
+from labelsense import CompressedLabelClassifier, RidgeLearner, load_model
+from labelsense._chunks import ListChunks
+from labelsense.data import Examples, write_examples
+from labelsense.data.splits import split_files
+
+da = pytest.importorskip("dask.array")
+import dask.bag as db  # noqa: E402
+from dask.delayed import delayed  # noqa: E402
+from distributed import Client, LocalCluster  # noqa: E402
+
+import labelsense.dask as labelsense_dask  # noqa: E402
+from labelsense.dask import DaskChunks, DaskCompressedLabelClassifier, read  # noqa: E402
+
+pytestmark = [
+    pytest.mark.dask,
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"),
+]
+SIZE = 45
+PARTS = {"compressor": "hadamard", "learner": RidgeLearner(0.5), "decoder": "omp", "refiner": None, "random_state": 0}
+
+
+def blocks(values, size=SIZE):
+    n = values.shape[0] if hasattr(values, "shape") else len(values)
+    return [delayed(values[a : a + size]) for a in range(0, n, size)]
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two workers in one process: fast, and with all that Dask does but processes."""
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def dask_array(M, dense=False):
+    """Return rows as a dask array with dense or CSR blocks."""
+    if dense:
+        return da.from_array(M.toarray(), chunks=(SIZE, 30))
+    meta = sp.csr_array((0, M.shape[1]), dtype=M.dtype)
+    parts = [
+        da.from_delayed(block, (min(SIZE, M.shape[0] - a), M.shape[1]), meta=meta)
+        for a, block in zip(range(0, M.shape[0], SIZE), blocks(M), strict=True)
+    ]
+    return da.concatenate(parts)
+
+
+FORMS = {
+    "csr array": lambda: (dask_array(X), dask_array(Y), X, Y, None),
+    "dense array": lambda: (dask_array(X, dense=True), dask_array(Y, dense=True), X, Y, None),
+    "counts": lambda: (dask_array(X), dask_array(Y), X, Y, "counts"),
+    "delayed": lambda: (blocks(X), blocks(LISTS), X, LISTS, None),
+    "bag": lambda: (
+        db.from_delayed(blocks(TEXTS)),
+        db.from_delayed(blocks(LISTS)),
+        TEXTS,
+        LISTS,
+        "words",
+    ),
+    "texts": lambda: (blocks(TEXTS), blocks(LISTS), TEXTS, LISTS, "hashing"),
+}
+
+
+class TestEqualsOneProcess:
+    @pytest.mark.parametrize("form", FORMS)
+    def test_fit_and_predict(self, form, client, tmp_path):
+        rows, labels, X, y, features = FORMS[form]()
+        expected = CompressedLabelClassifier(**PARTS, features=features).fit(X, y)
+        model = DaskCompressedLabelClassifier(**PARTS, features=features, client=client).fit(rows, labels)
+        np.testing.assert_allclose(model.measure(X), expected.measure(X), atol=1e-4)
+        top, wanted = model.predict_topk(rows, 3), expected.predict_topk(X, 3)
+        assert da.compute(top.labels)[0].tolist() == wanted.labels.tolist()
+        np.testing.assert_allclose(top.scores.compute(), wanted.scores, atol=1e-4)
+        scores = [block.compute() for block in model.predict_scores(rows).blocks]
+        assert abs(sp.vstack(scores) - expected.predict_scores(X)).max() < 1e-3
+        np.testing.assert_array_equal(model.predict_topk(X, 3).labels, wanted.labels)  # rows in memory
+        local = model.to_local()
+        assert type(local) is CompressedLabelClassifier
+        model.save(tmp_path / "m")
+        np.testing.assert_array_equal(load_model(tmp_path / "m").predict_topk(X, 3).labels, wanted.labels)
+
+    def test_data_frames(self, client):
+        dd, pd = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+        labels = ["|".join(row) for row in LISTS]
+        frame = dd.from_pandas(pd.DataFrame({"text": TEXTS, "labels": labels}), npartitions=5)
+        y = frame["labels"].str.split("|")
+        model = DaskCompressedLabelClassifier(**PARTS, features="words", client=client).fit(frame["text"], y)
+        lists = [text.split("|") for text in labels]
+        expected = CompressedLabelClassifier(**PARTS, features="words").fit(TEXTS, lists)
+        np.testing.assert_allclose(model.measure(TEXTS), expected.measure(TEXTS), atol=1e-4)
+        with pytest.raises(ValueError, match="X must be a column of a dask data frame, or an array"):
+            model.fit(frame, y)
+
+    @pytest.mark.parametrize("name", ["d.jsonl", "part-*.jsonl.gz", "parts"])
+    def test_files(self, name, client, tmp_path):
+        if name == "d.jsonl":
+            write_examples(tmp_path / name, Examples(TEXTS, LISTS))
+        else:
+            folder = tmp_path / "parts" if name == "parts" else tmp_path
+            folder.mkdir(exist_ok=True)
+            for i, rows in enumerate((slice(0, 150), slice(150, 400))):
+                write_examples(folder / f"part-{i}.jsonl.gz", Examples(TEXTS[rows], LISTS[rows]))
+        model = DaskCompressedLabelClassifier(**PARTS, features="words", client=client).fit(read(tmp_path / name))
+        expected = CompressedLabelClassifier(**PARTS, features="words").fit(TEXTS, LISTS)
+        np.testing.assert_allclose(model.measure(TEXTS), expected.measure(TEXTS), atol=1e-4)
+        top = model.predict_topk(read(tmp_path / name), 2)
+        assert top.labels.compute().tolist() == expected.predict_topk(TEXTS, 2).labels.tolist()
+
+    def test_updates(self, client):
+        model = DaskCompressedLabelClassifier(**PARTS, client=client)
+        expected = CompressedLabelClassifier(**PARTS)
+        for rows in (slice(0, 200), slice(200, 400)):
+            model.partial_fit(blocks(X[rows]), blocks(LISTS[rows]))
+            expected.partial_fit(X[rows], LISTS[rows])
+        assert model.labels_ == expected.labels_
+        np.testing.assert_array_equal(model.label_counts_, expected.label_counts_)
+        np.testing.assert_allclose(model.measure(X), expected.measure(X), atol=1e-4)
+
+    def test_sums_have_the_bytes_of_one_process(self, client):
+        numbers = np.random.default_rng(0).normal(size=(300, 50)).astype(np.float32)
+        local = ListChunks([row.copy() for row in numbers], np.ones(300, np.int64))
+        spread = DaskChunks(blocks(numbers, 1), np.ones(300, np.int64), client)
+        np.testing.assert_array_equal(spread.total(first_row), local.total(np.copy))
+
+
+def first_row(block):
+    return block[0]
+
+
+class TestCommands:
+    def test_train_and_predict(self, client, tmp_path):
+        write_examples(tmp_path / "d.jsonl", Examples(TEXTS, LISTS, ids=[f"id {i}" for i in range(400)]))
+        address = client.scheduler.address
+        words = ["train", tmp_path / "d.jsonl", "--alpha", "0.5", "--json"]
+        reports = [
+            json.loads(run(*words, "-o", tmp_path / f"m{i}", *options))
+            for i, options in enumerate(([], ["--scheduler", address]))
+        ]
+        for name in ("rows", "labels", "n_features", "measurements", "P@1", "P@5"):
+            assert reports[0][name] == pytest.approx(reports[1][name])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("labelsense.data.splits.SPLIT_BYTES", 5000)
+            patch.setattr(labelsense_dask.split_files, "__defaults__", (None, None, 5000))
+            lines = [
+                run("predict", tmp_path / "m0", tmp_path / "d.jsonl", "-o", tmp_path / f"p{i}", *options)
+                or (tmp_path / f"p{i}").read_text()
+                for i, options in enumerate(([], ["--scheduler", address]))
+            ]
+        assert lines[0] == lines[1]
+
+    def test_own_workers_and_refusals(self, tmp_path):
+        write_examples(tmp_path / "d.jsonl", Examples(TEXTS, LISTS))
+        words = ["train", tmp_path / "d.jsonl", "-o", tmp_path / "m", "--alpha", "0.5", "--no-hold-out"]
+        assert "in chunks" in run(*words, "--workers", 1)
+        assert load_model(tmp_path / "m").predict_topk(TEXTS).labels.shape == (400, 5)
+        error = run(*words, "--workers", 1, "--scheduler", "tcp://x:1", code=1)
+        assert "--scheduler and --workers exclude each other" in error
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("rows", "labels", "message"),
+        [
+            (X, Y, "X must be a dask array, series or bag.*Got csr_array. For rows in memory use"),
+            (blocks(X), blocks(Y)[1:], "X and y must have the same pieces. Got 9 of X and 8 of y"),
+            (blocks(X), blocks(Y, 44)[:9], "X and y must have the same number of rows"),
+            (
+                [*blocks(X)[:-1], delayed(X[360:].toarray())],
+                blocks(Y),
+                "X must be dense in all blocks, or sparse in all",
+            ),
+            (blocks(X * np.nan), blocks(Y), "Input X contains NaN"),
+        ],
+    )
+    def test_rows_that_do_not_fit(self, rows, labels, message, client):
+        with pytest.raises(ValueError, match=message):
+            DaskCompressedLabelClassifier(**PARTS, client=client).fit(rows, labels)
+
+    def test_settings(self, client, tmp_path):
+        with pytest.raises(ValueError, match="sample_weight must be None for rows in pieces"):
+            DaskCompressedLabelClassifier(**PARTS, client=client).fit(blocks(X), blocks(Y), np.ones(400))
+        with pytest.raises(ValueError, match="learner must be ridge for rows that are not all in memory"):
+            DaskCompressedLabelClassifier(learner="kernel_ridge", client=client).fit(blocks(X), blocks(Y))
+        write_examples(tmp_path / "d.jsonl", Examples(TEXTS, LISTS))
+        with pytest.raises(ValueError, match="y must be left out"):
+            DaskCompressedLabelClassifier(**PARTS, client=client).fit(read(tmp_path / "d.jsonl"), blocks(Y))
+
+    def test_more_than_the_workers_have_room_for(self, client, monkeypatch):
+        monkeypatch.setattr(labelsense_dask, "ROW_SHARE", 1e-9)
+        with pytest.raises(MemoryError, match="The rows take .* GB, and the 2 workers have room for 0.0 GB. Use more"):
+            DaskCompressedLabelClassifier(**PARTS, client=client).fit(blocks(X), blocks(Y))
+
+
+class TestSplits:
+    def test_lines_are_each_in_one_piece(self, tmp_path):
+        texts = [*TEXTS[:50], "é" * 300]
+        write_examples(tmp_path / "d.jsonl", Examples(texts, [["a"]] * 51))
+        size = (tmp_path / "d.jsonl").stat().st_size
+        for piece in (size // 2, 100, 37):
+            splits = split_files(tmp_path / "d.jsonl", size=piece)
+            assert len(splits) == -(-size // piece)
+            assert [text for split in splits for text in split.read().X] == texts
+
+    def test_refusals(self, tmp_path):
+        with pytest.raises(ValueError, match="there are no such files"):
+            split_files(tmp_path / "*.jsonl")
+        for name in ("a.jsonl", "b.tsv"):
+            write_examples(tmp_path / name, Examples(TEXTS, LISTS))
+        with pytest.raises(ValueError, match="must be of one format. Got jsonl, tsv"):
+            split_files(tmp_path)
+        for name in ("a.svm", "b.svm"):
+            write_examples(tmp_path / name, Examples(X, Y))
+        with pytest.raises(ValueError, match="Convert them to xc first"):
+            split_files(tmp_path / "*.svm")
+
+
+def killing(monkeypatch, client, number):
+    """Kill a worker process while the sum of this number is computed; return the numbers of sums after which it was."""
+    sums, killed = 0, []
+    total = DaskChunks.total
+
+    def kill():
+        pids = client.run(os.getpid)
+        os.kill(pids[min(pids)], signal.SIGKILL)
+        killed.append(sums)
+
+    def total_and_kill(*args):
+        nonlocal sums
+        sums += 1
+        if sums == number:
+            threading.Thread(target=kill).start()
+        return total(*args)
+
+    monkeypatch.setattr(DaskChunks, "total", total_and_kill)
+    return killed
+
+
+def test_the_bytes_do_not_depend_on_workers_or_their_fate(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = sp.random_array((1500, 500), density=0.02, rng=rng, dtype=np.float32).tocsr()
+    Y = (sp.random_array((1500, 100), density=0.02, rng=rng).tocsr() > 0).astype(np.float32)
+    parts = PARTS | {"learner": RidgeLearner(0.5, solver="cg", tol=1e-3)}
+    found = []
+    for workers, number in ((1, None), (2, None), (2, 9)):
+        with (
+            LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster,
+            Client(cluster) as client,
+            monkeypatch.context() as patch,
+        ):
+            killed = None if number is None else killing(patch, client, number)
+            model = DaskCompressedLabelClassifier(**parts).fit(blocks(X, 250), blocks(Y, 250))
+        assert killed is None or killed[0] < 9 + model.learner_.n_iter_  # before the last step
+        model.save(tmp_path / "m")
+        found.append((tmp_path / "m").read_bytes())
+    assert found[0] == found[1] == found[2]
