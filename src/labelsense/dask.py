@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from labelsense._blocks import serially
-from labelsense._chunks import FAN_IN, Chunks
+from labelsense._chunks import FAN_IN, Bound, Chunks
 from labelsense._memory import available_memory
 from labelsense._progress import log, verbosity
 from labelsense._typing import IntArray, RandomState
@@ -152,10 +152,34 @@ class DaskChunks(Chunks):
         for future in self._compute(self._tasks(function, items)):
             yield future.result()
 
-    def map(self, function: Callable[[Any], Any]) -> DaskChunks:
+    def map(
+        self,
+        function: Callable[..., Any],
+        items: Sequence[Any] | None = None,
+        lengths: IntArray | None = None,
+        step: str = "features",
+    ) -> DaskChunks:
         with _large_graphs():
-            parts = self.client.persist(self._tasks(function, None))
-        return DaskChunks(list(parts), self.lengths, self.client)
+            parts = self.client.persist(self._tasks(function, items))
+        return DaskChunks(list(parts), self.lengths if lengths is None else lengths, self.client)
+
+    def paired(self, *others: Any) -> DaskChunks:
+        tuples = zip(self.parts, *(other.parts for other in others), strict=True)
+        parts = [delayed(_together, pure=False)(*parts) for parts in tuples]
+        return DaskChunks(parts, self.lengths, self.client)
+
+    def regroup(
+        self,
+        select: Callable[..., Any],
+        groups: Sequence[Any],
+        combine: Callable[[list[Any], Any], Any],
+        items: Sequence[Any] | None = None,
+    ) -> Iterator[Any]:
+        call, task = delayed(_Call(combine), pure=False, traverse=False), delayed(_combine, pure=False)
+        wholes = [delayed(_Call(group), pure=False, traverse=False) for group in groups]
+        parts = [self._tasks(Bound(select, group), items) for group in groups]
+        for future in self._compute([task(call, *pair) for pair in zip(parts, wholes, strict=True)]):
+            yield future.result()
 
     def total(self, function: Callable[..., Any], items: Sequence[Any] | None = None) -> Any:
         tasks = self._tasks(function, items)
@@ -419,6 +443,15 @@ class _Call:
 def _apply(call: _Call, chunk: Any, *items: Any) -> Any:
     with serially(), np.errstate(over="ignore", invalid="ignore"):
         return call.function(chunk, *items)
+
+
+def _together(*chunks: Any) -> tuple[Any, ...]:
+    return chunks
+
+
+def _combine(call: _Call, parts: list[Any], group: _Call) -> Any:
+    with serially():
+        return call.function(parts, group.function)
 
 
 def _add_up(results: list[Any]) -> Any:

@@ -30,8 +30,12 @@ from labelsense.estimator import CompressedLabelClassifier
 from labelsense.features import make_features
 from labelsense.features.streams import StreamedFeatures
 from labelsense.predictor import learn
+from labelsense.refine import Reconstruction
+from labelsense.refine.chunked import fit_refiner
+from labelsense.refine.refiner import LEAST_ROWS
 from labelsense.regress import RidgeLearner
 from labelsense.regress.chunked import ChunkedDesign
+from labelsense.regress.out_of_sample import fit_out_of_sample
 from labelsense.training import MOST_UPDATE_WORDS, Training, describe, hold_out_rows, make_model
 from labelsense.training import make_features as make_training_features
 
@@ -113,8 +117,7 @@ def fit_chunks(
         What it has learned from: features, and a column for each of its labels.
     """
     learner = RidgeLearner("loo") if model.learner == "auto" else model._make_learner()
-    if model.refiner is not None:
-        raise InputError("refiner must be None for rows that are not all in memory.")
+    refiner = model._make_refiner() if step == "fit" else None
     if not learner.takes_updates:
         raise InputError(
             f"learner must be ridge for rows that are not all in memory. Got {type(learner).__name__}. "
@@ -139,10 +142,16 @@ def fit_chunks(
             design = design.rows(rows)
         decoder.support_size(operator)
         targets = design.targets(operator.compress, operator.n_measurements)
-        learner = learn(learner, step, design, targets)
+        calibration = None
+        if refiner is None or design.shape[0] < LEAST_ROWS:
+            learner, refiner = learn(learner, step, design, targets), None
+        else:
+            H = fit_out_of_sample(learner, design, targets)
+            reconstruction = Reconstruction.by(decoder, operator)
+            calibration = fit_refiner(refiner, design, targets, H, learner, reconstruction, memory)
     model.n_features_in_ = features.n_features
     model.label_counts_, model.n_samples_seen_ = counts, counted.rows
-    model._set_unrefined(compressor, learner, decoder, vocabulary)
+    model._set_parts(compressor, learner, decoder, vocabulary, refiner, calibration)
     return chunks
 
 

@@ -54,6 +54,8 @@ def shortlist(
     """
     n, d = H.shape[0], reconstruction.operator.n_labels
     weights = [source.weight for source in sources]
+    if not n:
+        return Candidates(np.zeros(1, np.int64), np.zeros(0, np.int32), d), np.zeros((len(sources) + 1, 0), np.float32)
 
     def choose(rows: slice) -> tuple[Candidates, FloatArray]:
         decoded = reconstruction.decoder.decode(reconstruction.state, H[rows])

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from labelsense import _kernels
 from labelsense._blocks import map_rows
@@ -61,7 +62,8 @@ class Stage:
         ranker = Ranker.train(X, Y, candidates, C=C)
         for i, source in enumerate(every):
             values[i] = source.own(X, H, Y, candidates, values[i])
-        return cls(sources, n_candidates, ranker, *habits(habit_sums(candidates, values, Y), count_labels(Y)))
+        sums = habit_sums(candidates, values, candidates.are_in(Y))
+        return cls(sources, n_candidates, ranker, *habits(sums, count_labels(Y)))
 
     def pairs(self, X: CSR, H: FloatArray, reconstruction: Reconstruction) -> tuple[Candidates, FloatArray]:
         """Return the candidates of rows that were not learned from, and features of each of them, (pairs, f).
@@ -136,12 +138,12 @@ def has_linear_decoder(n_measurements: int, n_labels: int) -> bool:
     return n_measurements * n_labels <= MOST_LINEAR
 
 
-def habit_sums(candidates: Candidates, values: FloatArray, Y: CSR) -> DoubleArray:
+def habit_sums(candidates: Candidates, values: FloatArray, right: NDArray[np.bool_]) -> DoubleArray:
     """Return the sums of the scores of each label, and how many they are, (sources + 1, 2, d). Those of parts add up.
 
     Once in rows that have the label, and once in others for which it is a candidate.
     """
-    d, right = Y.shape[1], candidates.are_in(Y)
+    d = candidates.n_labels
     sums = np.empty((len(values) + 1, 2, d))
     for case, chosen in enumerate((right, ~right)):
         labels = candidates.labels[chosen]
