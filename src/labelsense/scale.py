@@ -30,14 +30,16 @@ from labelsense.estimator import CompressedLabelClassifier
 from labelsense.features import make_features
 from labelsense.features.streams import StreamedFeatures
 from labelsense.predictor import learn
-from labelsense.refine import Reconstruction
-from labelsense.refine.chunked import fit_refiner
+from labelsense.refine import Reconstruction, Refiner
+from labelsense.refine.chunked import fit_refiner, needed_bytes
 from labelsense.refine.refiner import LEAST_ROWS
 from labelsense.regress import RidgeLearner
 from labelsense.regress.chunked import ChunkedDesign
 from labelsense.regress.out_of_sample import fit_out_of_sample
 from labelsense.training import MOST_UPDATE_WORDS, Training, describe, hold_out_rows, make_model
 from labelsense.training import make_features as make_training_features
+
+REFINEMENT_SHARE = 0.75  # of the memory, for what refinement keeps: the rest is for solvers
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ class Choices:
     decoder: str = "omp"
     updatable: bool = False
     random_state: int = 0
+    refiner: Refiner | str | None = None
 
     def word(self, kind: str) -> str | None:
         """Return what to make of rows of a kind; None if that depends on the rows."""
@@ -63,7 +66,7 @@ class Choices:
         return word
 
     def make(self, word: str | None) -> tuple[CompressedLabelClassifier, StreamedFeatures]:
-        """Return a model without refinement, and what makes its features of rows in chunks."""
+        """Return a model, and what makes its features of rows in chunks."""
         n_features = self.n_features
         if n_features is None and self.updatable and word in ("words", "characters"):
             n_features = MOST_UPDATE_WORDS
@@ -76,7 +79,7 @@ class Choices:
             self.decoder,
             self.updatable,
             self.random_state,
-        )
+        ).set_params(refiner=self.refiner)
         return model, StreamedFeatures(None if model.features is None else make_features(model.features))
 
 
@@ -137,14 +140,17 @@ def fit_chunks(
         model.features_ = features.fit(counted.rows, counted.rows_with, counted.occurrences)
         log("%d rows, %d features, %d labels", counted.rows, features.n_features, vocabulary.n_labels)
         chunks = raw.map(Finish(features, vocabulary))
+        refiner = refiner if counted.rows >= LEAST_ROWS else None
+        if refiner is not None:
+            memory -= _check_refinement(memory, counted, features.n_features, operator, int(raw.lengths.max()))
         design = ChunkedDesign(chunks, features.n_features, sparse=sparse, memory=memory)
         if rows is not None:
             design = design.rows(rows)
         decoder.support_size(operator)
         targets = design.targets(operator.compress, operator.n_measurements)
         calibration = None
-        if refiner is None or design.shape[0] < LEAST_ROWS:
-            learner, refiner = learn(learner, step, design, targets), None
+        if refiner is None:
+            learner = learn(learner, step, design, targets)
         else:
             H = fit_out_of_sample(learner, design, targets)
             reconstruction = Reconstruction.by(decoder, operator)
@@ -165,6 +171,21 @@ def _fit_compressor(
             f"Got {type(compressor).__name__}. Use HadamardCompressor or WhitenedCompressor."
         )
     return compressor.fit_frequencies(n_labels, counted.label_entries / counted.rows, counts / counted.rows)
+
+
+def _check_refinement(
+    memory: float, counted: Statistics, n_features: int, operator: Operator, chunk_rows: int
+) -> float:
+    """Return the memory that refinement takes; refuse it if that leaves too little for the solver."""
+    pairs = counted.entries * counted.label_entries / counted.rows
+    needed = needed_bytes(n_features, operator.n_measurements, operator.n_labels, pairs, chunk_rows)
+    log("refinement takes about %.2f GB of %.2f GB", 1e-9 * needed, 1e-9 * memory)
+    if needed > REFINEMENT_SHARE * memory:
+        raise MemoryError(
+            f"Refinement takes about {1e-9 * needed:.2f} GB, and {1e-9 * REFINEMENT_SHARE * memory:.2f} GB are "
+            "allowed. Allow more, use fewer features or measurements, or do without (refiner=None)."
+        )
+    return needed
 
 
 def update_chunks(model: CompressedLabelClassifier, raw: Chunks, *, sparse: bool = True) -> None:

@@ -32,6 +32,16 @@ from labelsense.regress.chunked import ChunkedDesign, ChunkedTargets
 from labelsense.regress.out_of_sample import fit_out_of_sample
 
 
+def needed_bytes(n_features: int, n_measurements: int, n_labels: int, pairs: float, chunk_rows: int) -> float:
+    """Return how much memory refinement takes beyond what the solver and classifiers of labels may take, about.
+
+    That is the weights of two learners and a copy, the measurements of two chunks, and three times the sums of rows by
+    label: no more than there are pairs of a feature and a label of a row.
+    """
+    weights, measured = 3 * n_features * n_measurements, 2 * chunk_rows * n_measurements
+    return 4.0 * (weights + measured) + 24 * min(float(n_features) * n_labels, pairs)
+
+
 def fit_refiner(
     refiner: Refiner,
     X: ChunkedDesign,
