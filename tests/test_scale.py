@@ -133,9 +133,7 @@ class TestEqualsTrainingInMemory:
 
 class TestRefusals:
     def test_refinement_that_does_not_fit(self, tmp_path):
-        with pytest.raises(
-            MemoryError, match=r"Refinement takes about 0.00 GB, and 0.00 GB are allowed"
-        ):
+        with pytest.raises(MemoryError, match=r"Refinement takes about 0.00 GB, and 0.00 GB are allowed"):
             train_stream(batches(TEXTS, LISTS), tmp_path, Choices(**PLAIN, **REFINED), memory=1e5)
 
     @pytest.mark.parametrize(

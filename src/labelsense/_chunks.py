@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,11 @@ class Chunks(ABC):
     """
 
     lengths: IntArray
+
+    @property
+    def room(self) -> float:
+        """How many bytes of other chunks can be kept where these are."""
+        return math.inf
 
     @abstractmethod
     def results(self, function: Callable[..., Any], items: Sequence[Any] | None = None) -> Iterator[Any]:

@@ -29,9 +29,9 @@ from labelsense.errors import InputError
 from labelsense.estimator import CompressedLabelClassifier
 from labelsense.features import make_features
 from labelsense.features.streams import StreamedFeatures
-from labelsense.predictor import learn
+from labelsense.predictor import changing, learn
 from labelsense.refine import Reconstruction, Refiner
-from labelsense.refine.chunked import fit_refiner, needed_bytes
+from labelsense.refine.chunked import fit_refiner, kept_bytes, needed_bytes, sums_by_label
 from labelsense.refine.refiner import LEAST_ROWS
 from labelsense.regress import RidgeLearner
 from labelsense.regress.chunked import ChunkedDesign
@@ -119,7 +119,7 @@ def fit_chunks(
     Chunks
         What it has learned from: features, and a column for each of its labels.
     """
-    learner = RidgeLearner("loo") if model.learner == "auto" else model._make_learner()
+    learner = RidgeLearner("loo", random_state=0) if model.learner == "auto" else model._make_learner()
     refiner = model._make_refiner() if step == "fit" else None
     if not learner.takes_updates:
         raise InputError(
@@ -142,7 +142,7 @@ def fit_chunks(
         chunks = raw.map(Finish(features, vocabulary))
         refiner = refiner if counted.rows >= LEAST_ROWS else None
         if refiner is not None:
-            memory -= _check_refinement(memory, counted, features.n_features, operator, int(raw.lengths.max()))
+            memory -= _check_refinement(memory, counted, features.n_features, operator, raw)
         design = ChunkedDesign(chunks, features.n_features, sparse=sparse, memory=memory)
         if rows is not None:
             design = design.rows(rows)
@@ -173,11 +173,17 @@ def _fit_compressor(
     return compressor.fit_frequencies(n_labels, counted.label_entries / counted.rows, counts / counted.rows)
 
 
-def _check_refinement(
-    memory: float, counted: Statistics, n_features: int, operator: Operator, chunk_rows: int
-) -> float:
-    """Return the memory that refinement takes; refuse it if that leaves too little for the solver."""
+def _check_refinement(memory: float, counted: Statistics, n_features: int, operator: Operator, raw: Chunks) -> float:
+    """Return the memory that refinement takes; refuse it if that leaves too little for the solver, or for chunks."""
+    kept = kept_bytes(counted.rows, operator.n_measurements)
+    if kept > raw.room:
+        raise MemoryError(
+            f"Refinement keeps about {1e-9 * kept:.2f} GB beside the rows, and there is room for "
+            f"{1e-9 * raw.room:.2f} GB on disk, or with the workers. Make more, use fewer measurements, or do without "
+            "(refiner=None)."
+        )
     pairs = counted.entries * counted.label_entries / counted.rows
+    chunk_rows = int(raw.lengths.max())
     needed = needed_bytes(n_features, operator.n_measurements, operator.n_labels, pairs, chunk_rows)
     log("refinement takes about %.2f GB of %.2f GB", 1e-9 * needed, 1e-9 * memory)
     if needed > REFINEMENT_SHARE * memory:
@@ -198,7 +204,11 @@ def update_chunks(model: CompressedLabelClassifier, raw: Chunks, *, sparse: bool
     chunks = raw.map(Finish(features, vocabulary))
     design = ChunkedDesign(chunks, features.n_features, sparse=sparse)
     counts = counted.label_counts(vocabulary)
-    model._learn_more(vocabulary, design, lambda A: design.targets(A.compress, A.n_measurements), counts)
+    sums = None if model.refiner_ is None else chunks.total(sums_by_label)
+    with changing:
+        model._learn_more(vocabulary, design, lambda A: design.targets(A.compress, A.n_measurements), counts)
+        if model.refiner_ is not None:
+            model.refiner_ = model.refiner_.updated_by(sums, counts)
 
 
 def train_chunks(

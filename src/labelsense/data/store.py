@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -78,6 +79,10 @@ class ChunkStore(StoredChunks):
         self.folder = folder
         self.lengths = np.array(read_json(folder / END), np.int64)
         self._checked: set[int] = set()
+
+    @property
+    def room(self) -> float:
+        return float(shutil.disk_usage(self.folder).free)
 
     def load(self, number: int) -> Examples | State:
         """Return a chunk; the first time, its checksum is compared."""

@@ -31,6 +31,8 @@ from labelsense.regress import RidgeLearner
 from labelsense.regress.chunked import ChunkedDesign, ChunkedTargets
 from labelsense.regress.out_of_sample import fit_out_of_sample
 
+PAIRS_BYTES = 2000  # of the candidates of a row, with their scores, about
+
 
 def needed_bytes(n_features: int, n_measurements: int, n_labels: int, pairs: float, chunk_rows: int) -> float:
     """Return how much memory refinement takes beyond what the solver and classifiers of labels may take, about.
@@ -40,6 +42,11 @@ def needed_bytes(n_features: int, n_measurements: int, n_labels: int, pairs: flo
     """
     weights, measured = 3 * n_features * n_measurements, 2 * chunk_rows * n_measurements
     return 4.0 * (weights + measured) + 24 * min(float(n_features) * n_labels, pairs)
+
+
+def kept_bytes(n_rows: int, n_measurements: int) -> float:
+    """Return how much the chunks take that refinement makes: measurements, twice, and candidates."""
+    return n_rows * (8.0 * n_measurements + PAIRS_BYTES)
 
 
 def fit_refiner(
@@ -124,7 +131,7 @@ class _Learning:
         """Do what ``Stage.learn`` does, for rows in chunks, and their measurements out of sample."""
         operator, decoder, _ = self.reconstruction
         counts = rows.total(_label_counts)
-        sources: list[Source] = [Centroids.of(rows.total(_sums_by_label))]
+        sources: list[Source] = [Centroids.of(rows.total(sums_by_label))]
         measured = rows.beside(H)
         if has_linear_decoder(operator.n_measurements, operator.n_labels):
             sources.append(LinearDecoder.solve(measured.total(_moments)))
@@ -186,7 +193,8 @@ def _label_counts(rows: Any) -> IntArray:
     return count_labels(rows.Y)
 
 
-def _sums_by_label(rows: Any) -> CSR:
+def sums_by_label(rows: Any) -> CSR:
+    """Return the sum of the rows of each label, (p, d)."""
     return as_rows(rows.X).T @ rows.Y
 
 

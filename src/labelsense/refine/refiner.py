@@ -16,7 +16,7 @@ from labelsense._progress import log
 from labelsense._storage import require, storable
 from labelsense._typing import CSR, FloatArray, IntArray, RandomState
 from labelsense._validation import check_count
-from labelsense.labels import top_k
+from labelsense.labels import count_labels, top_k
 from labelsense.metrics import best_f1_threshold, ranking_figures
 from labelsense.refine.candidates import Candidates, concatenate
 from labelsense.refine.pooled import PooledModel
@@ -139,8 +139,12 @@ class Refiner(BaseEstimator):
         Label counts and centroids add up; classifiers of labels and probabilities stay as they are. Labels that are new
         have no classifier.
         """
+        return self.updated_by(sign * (as_rows(X).T @ Y), sign * count_labels(Y))
+
+    def updated_by(self, sums: CSR, label_counts: IntArray) -> Refiner:
+        """Do what :meth:`updated` does, given the sums of the rows of each label, (p, d), and how many there are."""
         refiner = copy(self)
-        refiner._stage = self._stage.updated(as_rows(X), Y, sign)
+        refiner._stage = self._stage.updated(sums, label_counts)
         return refiner
 
     @property

@@ -46,8 +46,8 @@ class Source(ABC):
         """Return scores of rows that it has learned from as if it had not, given those with them."""
         return values
 
-    def updated(self, X: CSR, Y: CSR, sign: int) -> Source:
-        """Return a source that has learned rows (sign 1) or forgotten them (-1), or just has their new labels."""
+    def updated(self, sums: CSR) -> Source:
+        """Return a source that has learned rows with these sums (p, d) by label, or just has their new labels."""
         return self
 
     def check_sizes(self, n_features: int, n_measurements: int, n_labels: int) -> None:  # noqa: B027
@@ -135,8 +135,8 @@ class LinearDecoder(Source):
         truth = candidates.are_in(Y).astype(np.float32)
         return ((values - leverage * truth) / (1 - leverage)).astype(np.float32)
 
-    def updated(self, X: CSR, Y: CSR, sign: int) -> LinearDecoder:
-        more = Y.shape[1] - len(self.intercept)
+    def updated(self, sums: CSR) -> LinearDecoder:
+        more = sums.shape[1] - len(self.intercept)
         weights, intercept = np.pad(self.weights, ((0, 0), (0, more))), np.pad(self.intercept, (0, more))
         return LinearDecoder(weights, intercept, self.mean, self.inverse, self.n_rows)
 
@@ -211,9 +211,9 @@ class Centroids(Source):
     def _arrays(self) -> tuple[IntArray, Any, FloatArray]:
         return self.sums.indptr.astype(np.int64), self.sums.indices.astype(np.int32), self.sums.data
 
-    def updated(self, X: CSR, Y: CSR, sign: int) -> Centroids:
-        sums = sp.csr_array((self.sums.data, self.sums.indices, self.sums.indptr), shape=(X.shape[1], Y.shape[1]))
-        return Centroids.of(sums + sign * (X.T @ Y))
+    def updated(self, sums: CSR) -> Centroids:
+        known = sp.csr_array((self.sums.data, self.sums.indices, self.sums.indptr), shape=sums.shape)
+        return Centroids.of(known + sums)
 
     def check_sizes(self, n_features: int, n_measurements: int, n_labels: int) -> None:
         require(self.sums.shape == (n_features, n_labels), "centroids must fit features and labels")

@@ -91,16 +91,20 @@ class Stage:
         F[:, at + KNOWN], F[:, at + KNOWN + 1] = np.diff(X.indptr)[row], np.diff(candidates.starts)[row]
         return candidates, F
 
-    def updated(self, X: CSR, Y: CSR, sign: int) -> Stage:
-        """Return a stage that has learned rows (sign 1) or forgotten them (-1), as far as that is exact."""
-        more = Y.shape[1] - len(self.known)
+    def updated(self, sums: CSR, label_counts: IntArray) -> Stage:
+        """Return a stage that has learned rows, as far as that is exact, or forgotten them if these are negative.
+
+        Given are the sums of the rows of each label, (p, d), and how many there are.
+        """
+        d = len(label_counts)
+        more = d - len(self.known)
         known = np.concatenate([self.known, np.tile(self.known.mean(axis=0, keepdims=True), (more, 1))])
         known[len(self.known) :, 0] = 0
-        counts = np.expm1(known[:, 0].astype(np.float64)) + sign * np.bincount(Y.indices, minlength=Y.shape[1])
+        counts = np.expm1(known[:, 0].astype(np.float64)) + label_counts
         known[:, 0] = np.log1p(np.maximum(counts, 0))
         usual = np.concatenate([self.usual, np.repeat(self.usual.mean(axis=2, keepdims=True), more, axis=2)], axis=2)
-        sources = [source.updated(X, Y, sign) for source in self.sources]
-        return Stage(sources, self.n_candidates, self.ranker.for_labels(Y.shape[1]), usual, known)
+        sources = [source.updated(sums) for source in self.sources]
+        return Stage(sources, self.n_candidates, self.ranker.for_labels(d), usual, known)
 
     def judges(self) -> dict[str, int]:
         """Return who scores a candidate, with the column of the score among the features."""
