@@ -229,6 +229,11 @@ class ChunkedDesign(Design):
             return self._total(Product("transposed_times", targets=B.targets))
         return self._total(Product("transposed_times"), B)
 
+    def moment_times(self, B: Any) -> DoubleArray:
+        if isinstance(B, ChunkedTargets):
+            return self._total(Product("moment_times", targets=B.targets))
+        return self._total(Product("moment_times"), B)
+
     def normal_times(self, P: FloatArray, shift: FloatArray, s: DoubleArray | None) -> tuple[FloatArray, FloatArray]:
         total = self._total(Product("normal_times", (P, shift)), s)
         return total[:-1], total[-1]
