@@ -190,6 +190,17 @@ class TestCommands:
             ]
         assert lines[0] == lines[1]
 
+    def test_a_vocabulary(self, client, tmp_path):
+        write_examples(tmp_path / "d.jsonl", Examples(TEXTS, LISTS))
+        (tmp_path / "v.tsv").write_text("".join(f"<http://x/{j}>\ttag {j}\n" for j in range(1, 40)))
+        words = ["train", tmp_path / "d.jsonl", "-o", tmp_path / "m", "--alpha", "0.5", "--no-hold-out", "--json"]
+        words += ["--vocabulary", tmp_path / "v.tsv", "--test", tmp_path / "d.jsonl"]
+        reports = [json.loads(run(*words, *options)) for options in ([], ["--scheduler", client.scheduler.address])]
+        assert reports[1]["unknown_labels"] == reports[0]["unknown_labels"] == ["tag 0"]
+        assert reports[1]["P@1"] == pytest.approx(reports[0]["P@1"], abs=0.01)
+        model = load_model(tmp_path / "m")
+        assert model.subjects_.label("http://x/3") == "tag 3"
+
     def test_own_workers_and_refusals(self, tmp_path):
         write_examples(tmp_path / "d.jsonl", Examples(TEXTS, LISTS))
         words = ["train", tmp_path / "d.jsonl", "-o", tmp_path / "m", "--alpha", "0.5", "--no-hold-out"]
