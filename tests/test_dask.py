@@ -3,7 +3,11 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -313,3 +317,57 @@ def test_the_bytes_do_not_depend_on_workers_or_their_fate(tmp_path, monkeypatch)
         model.save(tmp_path / "m")
         found.append((tmp_path / "m").read_bytes())
     assert found[0] == found[1] == found[2]
+
+
+def children(pid):
+    """The processes that a process has started, and theirs."""
+    found = [
+        int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()
+    ]
+    return found + [inner for child in found for inner in children(child)]
+
+
+def gone(pid):
+    """Tell whether a process has ended, or is about to be forgotten."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def wait_until(condition, seconds=20):
+    """Wait for what happens soon."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("end", ["Ctrl-C", "an error", "success"])
+def test_no_process_is_left(end, tmp_path):
+    write_examples(tmp_path / "d.jsonl", Examples(TEXTS, LISTS))
+    work = {
+        "Ctrl-C": "print('working', flush=True); time.sleep(60)",
+        "an error": "print('working', flush=True); time.sleep(1); raise ValueError('no')",
+        "success": "print('working', flush=True); time.sleep(1); return train(*args, **options)",
+    }
+    script = (
+        "import signal, sys, time; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from labelsense import cli, dask; train = dask.train_files\n"
+        f"def train_files(*args, **options):\n    {work[end]}\n"
+        "if __name__ == '__main__':\n    dask.train_files = train_files; cli.main()\n"
+    )
+    (tmp_path / "program.py").write_text(script)
+    options = ["--alpha", "0.5", "--no-hold-out", "--workers", "2"]
+    command = [sys.executable, "program.py", "train", "d.jsonl", "-o", "m", *options]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=subprocess.DEVNULL, cwd=tmp_path) as process:
+        assert process.stdout.readline() == b"working\n"
+        workers = children(process.pid)
+        assert len(workers) >= 2
+        if end == "Ctrl-C":
+            process.send_signal(signal.SIGINT)
+        process.stdout.read()
+        assert process.wait(60) == {"Ctrl-C": 130, "an error": 1, "success": 0}[end]
+    wait_until(lambda: all(map(gone, workers)))
+    assert {path.name for path in tmp_path.iterdir()} - {"m"} == {"d.jsonl", "program.py"}
