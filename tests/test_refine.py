@@ -290,7 +290,7 @@ class TestRefiner:
         pairs, judged = Stage.pairs, []
         monkeypatch.setattr(Stage, "learn", classmethod(spy))
         monkeypatch.setattr(Stage, "pairs", lambda self, X, *others: judged.append(X) or pairs(self, X, *others))
-        _, calibration, _, _ = fit(X[:500], Y[:500], n_calibration=250)
+        _, calibration, _, _ = fit(X[:500], Y[:500], n_calibration=260)
         assert len(judged) == 3
         assert calibration.n_rows == 300
         for known, new in zip(learned, judged, strict=False):
