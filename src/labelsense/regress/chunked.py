@@ -239,7 +239,8 @@ class ChunkedDesign(Design):
         return total[:-1], total[-1]
 
     def gram(self, kind: Precision = np.float32) -> Any:
-        return self._total(Product("gram", (np.float64,))).astype(kind, copy=False)  # as if it were one sum
+        product = Product("gram", (np.float64,), self._shift)  # in double, as if it were one sum
+        return self._rows.chunks.long_total(product, self._rows.parts(self._weights), "gram").astype(kind, copy=False)
 
     def quadratic_forms(self, S: FloatArray) -> DoubleArray:
         return self._stacked(Product("quadratic_forms", (S,)))
