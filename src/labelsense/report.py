@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from html import escape
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from labelsense.labels import top_k
 from labelsense.metrics import above, f1_score, ranking_figures, reliability_curve
 from labelsense.refine import Calibration
 
+WIDTH = 79
 TABLE = 8  # settings that are shown, of those that were tried
 KS = (1, 3, 5)
 PRECISIONS = tuple(f"P@{k}" for k in KS)
@@ -79,7 +81,7 @@ class Report:
             lines += ["", *_table("on rows that nothing had learned from", self.judges, PRECISIONS)]
         if self.expected:
             lines += ["", *_table("expected on new rows", self._expectations(), FIGURES)]
-        return "\n".join([*lines, *([""] if self.notes else []), *self.notes])
+        return "\n".join([*lines, *([""] if self.notes else []), *(textwrap.fill(note, WIDTH) for note in self.notes)])
 
     def _repr_html_(self) -> str:
         def table(head: str, rows: dict[str, Any], names: tuple[str, ...]) -> str:
@@ -136,7 +138,7 @@ def report_fit(
     scaling = model.features_ if model.features_ is not None else model.scaling_
     chosen = {
         "budget": model.budget,
-        "features": "as they are" if scaling is None else type(scaling).__name__,
+        "features": model.features if isinstance(model.features, str) else _describe_scaling(scaling),
         "compressor": type(model.compressor_).__name__,
         "measurements": int(operator.n_measurements),
         "learner": _describe_learner(model.learner_),
@@ -188,6 +190,10 @@ def _notes(model: Any, rehearsal: Rehearsal) -> list[str]:
                 "probabilities stay as they are until refresh(X, y)."
             )
     return notes
+
+
+def _describe_scaling(scaling: Any) -> str:
+    return "as they are" if scaling is None else type(scaling).__name__
 
 
 def _describe_learner(learner: Any) -> str:

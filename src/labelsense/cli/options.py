@@ -11,6 +11,8 @@ _WORDS = {
     "n_features": "--n-features",
     "text_fields": "--text-fields",
     "random_state": "--seed",
+    "held_out='last'": "--held-out last",
+    "held_out": "--held-out",
     "api_key_file": "--api-key-file",
     r"(pass|Pass) format= one of": r"\1 --format and one of",
     "pass format=": "pass --format",
@@ -20,7 +22,7 @@ _WORDS = {
     "to be updatable": "with --updatable",
 }
 # These are words of prose as well: only at the start of a rule.
-_RULE = re.compile(r"^(features|compressor|learner|decoder|alpha|format) must\b")
+_RULE = re.compile(r"^(features|compressor|learner|decoder|alpha|budget|format) must\b")
 _TRANSLATIONS = [(re.compile(_ALONE.format(word)), option) for word, option in _WORDS.items()]
 
 
