@@ -33,7 +33,7 @@ def docs(tmp_path):
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "tags.model"
-    train(Examples(TEXTS, LISTS), Choices(refine=False, hold_out=False, alpha=1.0)).model.save(path)
+    train(Examples(TEXTS, LISTS), Choices(refiner=None, hold_out=False, alpha=1.0)).model.save(path)
     return path
 
 

@@ -18,7 +18,7 @@ from labelsense.regress import moments
 from labelsense.training import Choices, train, updatable_words, update
 
 DOCS = Examples(TEXTS, LISTS)
-PLAIN = Choices(refine=False, hold_out=False, alpha=0.5, n_measurements=40)
+PLAIN = Choices(refiner=None, hold_out=False, alpha=0.5, n_measurements=40)
 UPDATABLE = replace(PLAIN, updatable=True)
 
 
@@ -64,14 +64,14 @@ class TestChoices:
         assert labels_for(model, few).shape == (5, 40)
 
     def test_a_report_is_plain(self):
-        for refine in (True, False):
-            report = train(DOCS, replace(PLAIN, hold_out=True, refine=refine, budget="fast")).report
+        for refiner in ("auto", None):
+            report = train(DOCS, replace(PLAIN, hold_out=True, refiner=refiner, budget="fast")).report
             assert json.loads(json.dumps(report)) == report
             assert 0.5 < report["expected"]["P@1"] < 1
-            assert report["expected"]["rows"] == (400 if refine else 40)
+            assert report["expected"]["rows"] == (40 if refiner is None else 400)
 
     def test_features_are_scaled_as_is_best_unless_somebody_says(self):
-        model, report = train(Examples(X, Y), Choices(refine=False, hold_out=False, budget="fast"))
+        model, report = train(Examples(X, Y), Choices(refiner=None, hold_out=False, budget="fast"))
         assert report["features"] == (
             "none"
             if model.scaling_ is None
@@ -84,19 +84,19 @@ class TestChoices:
         }
 
     def test_what_is_given_wins(self):
-        choices = Choices(compressor="gaussian", n_measurements=30, decoder="foba", refine=False, hold_out=False)
+        choices = Choices(compressor="gaussian", n_measurements=30, decoder="foba", refiner=None, hold_out=False)
         model = train(DOCS, replace(choices, budget="fast")).model
         assert type(model.compressor_).__name__ == "GaussianCompressor"
         assert model.compressor_.operator_.n_measurements == 30
         assert model.report_.tried  # the learner was chosen
 
     def test_a_learner_that_is_named_has_the_penalty_of_the_least_error(self):
-        model = train(DOCS, Choices(learner="ridge", refine=False, hold_out=False)).model
+        model = train(DOCS, Choices(learner="ridge", refiner=None, hold_out=False)).model
         assert model.learner.alpha == "loo"
         assert model.learner_.alpha_ in model.learner_.alpha_errors_
 
     def test_the_trial_keeps_the_penalty_of_a_learner(self):
-        choices = Choices(learner="ridge", refine=False)
+        choices = Choices(learner="ridge", refiner=None)
         model = train(DOCS, choices).model
         assert model.learner.alpha == model.learner_.alpha_
 

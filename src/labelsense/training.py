@@ -21,6 +21,7 @@ from labelsense.estimator import CompressedLabelClassifier
 from labelsense.features import FEATURES, text_words
 from labelsense.features.text import MAX_WORDS
 from labelsense.model_file import load_model
+from labelsense.refine import Refiner
 from labelsense.regress import Learner
 from labelsense.regress.in_memory import as_design
 from labelsense.regress.moments import sparse_gram
@@ -68,11 +69,9 @@ class Choices:
     n_features : int, optional
         How many words of texts, at most; by default as many as :mod:`labelsense.features.text` says, or what
         :func:`updatable_words` says.
-    n_measurements, compressor, learner, alpha, decoder
+    n_measurements, compressor, learner, alpha, decoder, refiner
         Parts of :class:`~labelsense.CompressedLabelClassifier`, in words and numbers. The penalty of a learner that is
         named is by default the one with the least error out of sample, "loo".
-    refine : bool
-        Whether to refine what the decoder says.
     budget, held_out, updatable, random_state
         As for :class:`~labelsense.CompressedLabelClassifier`. Words and their idf, or the idf of counts, are those of
         the training for good: updates learn weights of these words, and no new words.
@@ -88,7 +87,7 @@ class Choices:
     learner: str = "auto"
     alpha: float | str = "auto"
     decoder: str = "auto"
-    refine: bool = True
+    refiner: Refiner | str | None = "auto"
     budget: str = "balanced"
     held_out: str = "auto"
     updatable: bool = False
@@ -118,7 +117,7 @@ class Choices:
             self.compressor,
             self.learner,
             self.decoder,
-            refiner="auto" if self.refine else None,
+            refiner=self.refiner,
             features=features,
             budget=self.budget,
             updatable=self.updatable,
@@ -159,7 +158,7 @@ def train(examples: Examples, choices: Choices | None = None, *, test: Examples 
     if test is not None:
         labels_of(test)  # or refuse it now
     model, expected = choices.make_model(examples), dict[str, float]()
-    if test is None and choices.hold_out and not choices.refine and len(examples) >= 10:
+    if test is None and choices.hold_out and choices.refiner is None and len(examples) >= 10:
         expected = _try_on_held_out(model, examples.X, y, choices.random_state)
     start = time.perf_counter()
     log("training on all rows")

@@ -11,6 +11,7 @@ _WORDS = {
     "n_features": "--n-features",
     "text_fields": "--text-fields",
     "random_state": "--seed",
+    "refiner=None": "--no-refine",
     "held_out='last'": "--held-out last",
     "held_out": "--held-out",
     "api_key_file": "--api-key-file",
@@ -18,6 +19,7 @@ _WORDS = {
     "pass format=": "pass --format",
     "without updatable=True": "without --updatable",
     r"Fit it with RidgeLearner\(updatable=True\), or start with partial_fit": "Train it again with --updatable",
+    "Use RidgeLearner with a number for alpha": "Train it again with --updatable",
     "updatable=True": "--updatable",
     "to be updatable": "with --updatable",
 }

@@ -130,7 +130,7 @@ def train(
         "learner": learner,
         "alpha": penalty,
         "decoder": decoder,
-        "refine": refine,
+        "refiner": "auto" if refine else None,
         "budget": budget,
         "held_out": held_out,
         "updatable": updatable,
@@ -205,8 +205,6 @@ def _print_report(training: Training, report: dict[str, Any], data: Path) -> Non
         ("features", f"{n_features:,}: {ABOUT[word]}"),
         ("learned", seconds),
     ]
-    if chunks:
-        lines.append(("refined", "not: the rows are not all in memory"))
     print_pairs(lines)
     console.print(f"\n{in_options(str(training.model.report_))}\n", markup=False, soft_wrap=True)
     lines = []
