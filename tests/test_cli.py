@@ -343,8 +343,17 @@ class TestAdvise:
         assert (tmp_path / "advice.png").read_bytes().startswith(b"\x89PNG")
 
     def test_advice_for_programs(self, docs):
-        advice = run_json("advise", docs, "-k", 3, "--sample", 200)
+        advice = run_json("advise", docs, "-k", 3, "--sample", 200, "--budget", "fast")
         assert advice["k"] == 3
+
+    @pytest.mark.parametrize("options", [["--budget", "balanced"], ["--learner", "ridge", "--no-refine", "--seed", 4]])
+    def test_advice_is_what_train_does(self, options, docs, tmp_path):
+        advice = run_json("advise", docs, *options)
+        report = run_json("train", docs, "-o", tmp_path / "m", "--no-hold-out", *options)
+        assert advice["chosen"] == report["chosen"]
+        assert advice["tried"] == report["tried"]
+        if report["expected"]:
+            assert advice["expected"] == pytest.approx(report["expected"])
 
     def test_rows_without_labels(self, tmp_path):
         assert "has no labels" in run("advise", "-", stdin="some text\n", code=1)

@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from labelsense._blocks import map_rows
 from labelsense._memory import available_memory
 from labelsense._progress import log
-from labelsense._typing import CSR, FloatArray
+from labelsense._typing import CSR, FloatArray, IntArray
 from labelsense.compress import Compressor, HadamardCompressor, Operator, PLSTCompressor, WhitenedCompressor
 from labelsense.features import make_features
 from labelsense.labels import top_k
@@ -151,19 +151,23 @@ def precision_curve(
     The regressions do not depend on each other, so one fit has all of them. Rows are predicted out of sample.
     """
     H = learner.fit_out_of_sample(X, operator.compress(Y))
-    order = check_random_state(0).permutation(operator.n_measurements)
     curve = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # supports that do not fit are tried on purpose
         for m in ms:
-            some = np.sort(order[:m])
+            some = first_measurements(operator, m)
             reconstruction = Reconstruction.by(decoder, operator.subset(some))
-            figures = _precision(reconstruction, operator.subset_measurements(H, some), Y, ks)
+            figures = decoded_precision(reconstruction, operator.subset_measurements(H, some), Y, ks)
             curve.append({"n_measurements": m, **figures})
     return curve
 
 
-def _precision(reconstruction: Reconstruction, H: FloatArray, Y: CSR, ks: Sequence[int]) -> dict[str, float]:
+def first_measurements(operator: Operator, m: int) -> IntArray:
+    """Return which m measurements stand for a smaller matrix; those of a larger one have them too."""
+    return np.sort(check_random_state(0).permutation(operator.n_measurements)[:m])
+
+
+def decoded_precision(reconstruction: Reconstruction, H: FloatArray, Y: CSR, ks: Sequence[int]) -> dict[str, float]:
     """Return P@k of the labels that measurements are decoded to."""
     _, decoder, state = reconstruction
     parts = map_rows(lambda rows: decoder.decode(state, H[rows]), len(H), DECODED_ROWS, -1)
@@ -256,7 +260,7 @@ class _Trial:
 
     def _try(self, word: str | None, F: Any, learner: Any) -> float:
         start = time.perf_counter()
-        figures = _precision(self.reconstruction, learner.fit_out_of_sample(F, self.Z), self.Y, KS)
+        figures = decoded_precision(self.reconstruction, learner.fit_out_of_sample(F, self.Z), self.Y, KS)
         gamma = learner.kernel.gamma if hasattr(learner, "kernel") else None
         tried = Tried(word, learner.alpha, gamma, figures, time.perf_counter() - start)
         log("tried %s: precision %.4f", tried, tried.precision)

@@ -16,6 +16,7 @@ HELD_OUT = {"auto": None, "rows": None, "last": None}
 LEAST_ROWS = 50  # with fewer, nothing can be told
 LAST, MOST_LAST = 0.2, 2000  # the share of rows that are the last ones, and how many at most
 PAIRS = 2000  # of rows that are compared
+DENSE_NUMBERS = 2**18  # in rows that are compared, if they are dense
 ALIKE, DIFFERENCE, ERRORS = 1.5, 0.01, 3  # times as alike as others, that much more, and so many standard errors more
 
 
@@ -65,6 +66,9 @@ def describe_order(X: Any, Y: CSR, random_state: Any) -> str | None:
 
 
 def _cosines(M: Any, rows: IntArray, others: IntArray) -> DoubleArray:
+    if not sp.issparse(M):
+        few = slice(max(LEAST_ROWS, DENSE_NUMBERS // M.shape[1]))
+        rows, others = rows[few], others[few]
     A, B = normalize(M[rows]), normalize(M[others])
     return np.asarray((A.multiply(B) if sp.issparse(A) else A * B).sum(axis=1), np.float64).ravel()
 

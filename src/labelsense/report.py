@@ -10,6 +10,7 @@ from labelsense._html import BLUE, ORANGE, Curve, html_table, svg_chart
 from labelsense._storage import Parts, is_plain, require, storable
 from labelsense._typing import CSR
 from labelsense.chooser import Choice
+from labelsense.features import FEATURES
 from labelsense.labels import top_k
 from labelsense.metrics import above, f1_score, ranking_figures, reliability_curve
 from labelsense.refine import Calibration
@@ -134,17 +135,14 @@ def report_fit(
 ) -> Report:
     """Return what there is to say of a fitted classifier."""
     rehearsal = rehearsal or Rehearsal()
-    operator = model.compressor_.operator_
-    scaling = model.features_ if model.features_ is not None else model.scaling_
-    chosen = {
-        "budget": model.budget,
-        "features": model.features if isinstance(model.features, str) else _describe_scaling(scaling),
-        "compressor": type(model.compressor_).__name__,
-        "measurements": int(operator.n_measurements),
-        "learner": _describe_learner(model.learner_),
-        "decoder": type(model.decoder_).__name__,
-        "refiner": "none" if model.refiner_ is None else f"{model.refiner_.n_candidates_} candidates a row",
-    }
+    chosen = describe_parts(
+        model.budget,
+        model.features if isinstance(model.features, str) else _first(model.features_, model.scaling_),
+        model.compressor_,
+        model.learner_,
+        model.decoder_,
+    )
+    chosen["refiner"] = "none" if model.refiner_ is None else f"{model.refiner_.n_candidates_} candidates a row"
     report = Report(chosen, [], {}, {}, [], _notes(model, rehearsal))
     if choice is not None:
         report.tried = [{"setting": str(row), **row.figures} for row in choice.tried]
@@ -192,14 +190,35 @@ def _notes(model: Any, rehearsal: Rehearsal) -> list[str]:
     return notes
 
 
-def _describe_scaling(scaling: Any) -> str:
-    return "as they are" if scaling is None else type(scaling).__name__
+def describe_parts(budget: str, features: Any, compressor: Any, learner: Any, decoder: Any) -> dict[str, Any]:
+    """Return the parts of a model, in words. The compressor has been fitted."""
+    return {
+        "budget": budget,
+        "features": _describe_features(features),
+        "compressor": type(compressor).__name__,
+        "measurements": int(compressor.operator_.n_measurements),
+        "learner": _describe_learner(learner),
+        "decoder": type(decoder).__name__,
+    }
+
+
+def _first(*values: Any) -> Any:
+    """Return the first that is something."""
+    return next((value for value in values if value is not None), None)
+
+
+def _describe_features(features: Any) -> str:
+    if features is None or features == "none":
+        return "as they are"
+    word = next((word for word, kind in FEATURES.items() if type(features) is kind), type(features).__name__)
+    return features if isinstance(features, str) else word
 
 
 def _describe_learner(learner: Any) -> str:
-    kernel = f", {learner.kernel_}" if hasattr(learner, "kernel_") else ""
-    alpha = f", alpha {learner.alpha_:g}" if hasattr(learner, "alpha_") else ""
-    return f"{type(learner).__name__}{kernel}{alpha}"
+    parts = [getattr(learner, f"{name}_", getattr(learner, name, None)) for name in ("kernel", "alpha")]
+    kernel, alpha = ("" if part is None else part for part in parts)
+    words = [type(learner).__name__, str(kernel), f"alpha {alpha:.3g}" if isinstance(alpha, float) else ""]
+    return ", ".join(filter(None, words))
 
 
 def _table(title: str, rows: dict[str, dict[str, float]], names: tuple[str, ...]) -> list[str]:
