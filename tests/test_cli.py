@@ -393,12 +393,27 @@ class TestImages:
         assert "0.png" in run("train", folder, "-o", tmp_path / "m", code=1)
 
 
-def test_demo_runs_and_more_regressions_are_better(monkeypatch):
-    data, rows = load_debtags(), slice(0, 500)
-    part = replace(data, **{name: getattr(data, name)[rows] for name in ("X_train", "Y_train", "X_test", "Y_test")})
-    monkeypatch.setattr(cli.demo, "load_debtags", lambda: part)
-    few, *_, all_of_them = (result["P@1"] for result in run_json("demo"))
-    assert 0.5 < few < all_of_them
+class TestDemo:
+    @pytest.fixture(autouse=True)
+    def little(self, monkeypatch):
+        data, rows = load_debtags(), slice(0, 500)
+        part = replace(data, **{name: getattr(data, name)[rows] for name in ("X_train", "Y_train", "X_test", "Y_test")})
+        monkeypatch.setattr(cli.demo, "load_debtags", lambda: part)
+        monkeypatch.setattr(cli.demo, "PACKAGE", 100)
+
+    def test_compares_models_and_what_they_cost(self):
+        results = {result["model"]: result for result in run_json("demo")}
+        assert len(results) == 4
+        paper, ours = results["the paper's method"], results["refined, the default"]
+        assert 0.5 < paper["P@1"] <= ours["P@1"]
+        assert ours["megabytes"] > paper["megabytes"] > 0
+
+    def test_shows_a_package_and_why_and_what_next(self):
+        out = run("demo")
+        for word in ("P@5", "fit s", "row us", "true tags", "probability 0.", "because of", "labelsense train"):
+            assert word in out
+        table = out[: out.index("A test package")]
+        assert max(map(len, table.splitlines())) <= 80
 
 
 def test_a_wrong_command_exits_with_2():

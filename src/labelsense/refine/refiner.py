@@ -193,11 +193,11 @@ class Refiner(BaseEstimator):
         return Calibration(Y.shape[0], recall, seen, best, candidates.matrix(probabilities), Y)
 
     def _folds(self, n: int) -> list[tuple[IntArray, IntArray]]:
-        """Return rows to learn from and rows to learn probabilities from, as often as gives enough of the latter."""
+        """Return rows to learn from and rows to learn probabilities from, as often as gives about enough of these."""
         wanted = check_count(self.n_calibration, "n_calibration", low=FOLDS)
         order = check_random_state(self.random_state).permutation(n)
         size = min(-(-n // FOLDS), wanted)
-        folds = [np.sort(order[i * size : (i + 1) * size]) for i in range(min(FOLDS, -(-wanted // size)))]
+        folds = [np.sort(order[i * size : (i + 1) * size]) for i in range(min(FOLDS, max(1, round(wanted / size))))]
         return [(np.setdiff1d(np.arange(n), held), held) for held in folds if len(held)]
 
     def _check_stored(self) -> None:
