@@ -18,7 +18,7 @@ import labelsense
 from labelsense import cli, load_model
 from labelsense.cli.options import in_options
 from labelsense.data import Examples, read_examples, write_examples
-from labelsense.training import train
+from labelsense.training import Choices, train
 
 COMMANDS = ["train", "update", "predict", "evaluate", "inspect", "convert", "datasets", "advise", "reproduce", "demo"]
 
@@ -33,7 +33,7 @@ def docs(tmp_path):
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "tags.model"
-    train(Examples(TEXTS, LISTS), hold_out=False, alpha=1.0).model.save(path)
+    train(Examples(TEXTS, LISTS), Choices(refiner=None, hold_out=False, alpha=1.0)).model.save(path)
     return path
 
 

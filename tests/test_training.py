@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,10 +15,11 @@ from labelsense._files import locking
 from labelsense.data import Examples
 from labelsense.data.adapt import choose_features, features_for, labels_for, labels_of
 from labelsense.regress import moments
-from labelsense.training import train, updatable_words, update
+from labelsense.training import Choices, train, updatable_words, update
 
 DOCS = Examples(TEXTS, LISTS)
-PLAIN = {"hold_out": False, "alpha": 0.5, "n_measurements": 40}
+PLAIN = Choices(refiner=None, hold_out=False, alpha=0.5, n_measurements=40)
+UPDATABLE = replace(PLAIN, updatable=True)
 
 
 def part(rows):
@@ -56,24 +58,56 @@ class TestChoices:
         assert labels_of(Examples(X, Y)) is Y
 
     def test_rows_and_labels_get_the_columns_they_lack(self):
-        model = train(Examples(X, Y), **PLAIN).model
+        model = train(Examples(X, Y), PLAIN).model
         few = Examples(sp.csr_array(X[:5, :7]), sp.csr_array(Y[:5, :3]))
         assert features_for(model, few).shape == (5, X.shape[1])
         assert labels_for(model, few).shape == (5, 40)
 
     def test_a_report_is_plain(self):
-        report = train(DOCS, **PLAIN | {"hold_out": True}).report
-        assert json.loads(json.dumps(report)) == report
-        assert report["evaluated_on"] == "40 rows held out"
+        for refiner in ("auto", None):
+            report = train(DOCS, replace(PLAIN, hold_out=True, refiner=refiner, budget="fast")).report
+            assert json.loads(json.dumps(report)) == report
+            assert 0.5 < report["expected"]["P@1"] < 1
+            assert report["expected"]["rows"] == (40 if refiner is None else 400)
+
+    def test_features_are_scaled_as_is_best_unless_somebody_says(self):
+        model, report = train(Examples(X, Y), Choices(refiner=None, hold_out=False, budget="fast"))
+        assert report["features"] == (
+            "none"
+            if model.scaling_ is None
+            else {"LogTfidf": "counts", "UnitRows": "unit"}[type(model.scaling_).__name__.removesuffix("Transformer")]
+        )
+        assert len({row["setting"].rpartition(" ")[2] for row in report["tried"]}) == 3
+        given = replace(PLAIN, features="none", alpha="auto", budget="fast")
+        assert {row["setting"].rpartition("features ")[2] for row in train(Examples(X, Y), given).report["tried"]} == {
+            "as they are"
+        }
+
+    def test_what_is_given_wins(self):
+        choices = Choices(compressor="gaussian", n_measurements=30, decoder="foba", refiner=None, hold_out=False)
+        model = train(DOCS, replace(choices, budget="fast")).model
+        assert type(model.compressor_).__name__ == "GaussianCompressor"
+        assert model.compressor_.operator_.n_measurements == 30
+        assert model.report_.tried  # the learner was chosen
+
+    def test_a_learner_that_is_named_has_the_penalty_of_the_least_error(self):
+        model = train(DOCS, Choices(learner="ridge", refiner=None, hold_out=False)).model
+        assert model.learner.alpha == "loo"
+        assert model.learner_.alpha_ in model.learner_.alpha_errors_
+
+    def test_the_trial_keeps_the_penalty_of_a_learner(self):
+        choices = Choices(learner="ridge", refiner=None)
+        model = train(DOCS, choices).model
+        assert model.learner.alpha == model.learner_.alpha_
 
     def test_words_are_for_texts(self):
         with pytest.raises(ValueError, match="n_features is for texts. Got 50"):
-            train(Examples(X, Y), n_features=50)
+            train(Examples(X, Y), Choices(n_features=50))
 
 
 class TestUpdatable:
     def test_has_the_features_and_the_precision_of_others(self):
-        plain, updatable = (train(DOCS, **PLAIN, updatable=flag) for flag in (False, True))
+        plain, updatable = (train(DOCS, choices) for choices in (PLAIN, UPDATABLE))
         assert updatable.report["n_features"] == plain.report["n_features"] == 100
         assert updatable.report["update_bytes"] == 8 * 100 * 140
         np.testing.assert_allclose(updatable.model.measure(TEXTS), plain.model.measure(TEXTS), atol=1e-4)
@@ -83,7 +117,7 @@ class TestUpdatable:
         def rows(part):
             return Examples(examples.X[part], examples.Y[part])
 
-        first = train(rows(slice(0, 300)), **PLAIN, updatable=True).model
+        first = train(rows(slice(0, 300)), UPDATABLE).model
         first.save(tmp_path / "m")
         done = update(tmp_path / "m", [rows(slice(300, 350)), rows(slice(350, 400))])
         assert done == (100, 0)
@@ -102,7 +136,7 @@ class TestUpdatable:
 
     def test_the_most_frequent_words_are_kept(self, monkeypatch):
         monkeypatch.setattr(training, "available_memory", lambda: 64.0 * 30**2)
-        model = train(DOCS, **PLAIN, updatable=True).model
+        model = train(DOCS, UPDATABLE).model
         frequency = np.asarray((X > 0).sum(axis=0)).ravel()
         words = model.features_.steps[0][1].vocabulary_
         kept = np.isin([f"word{j}" for j in range(100)], list(words))
@@ -113,7 +147,7 @@ class TestUpdatable:
         monkeypatch.setattr(training, "available_memory", lambda: 64.0 * 30**2)
         monkeypatch.setattr(moments, "MOST_DENSE", 50)
         monkeypatch.setattr(moments, "FULLEST", 1.0)
-        model, report = train(DOCS, **PLAIN, updatable=True)
+        model, report = train(DOCS, UPDATABLE)
         assert report["n_features"] == 100
         assert report["update_bytes"] == model.learner_.update_bytes > 8 * 100 * 40
         model.save(tmp_path / "m")
@@ -127,7 +161,7 @@ class TestUpdatable:
         OneVsAllClassifier().fit(X, Y).save(tmp_path / "m")
         with pytest.raises(TypeError, match="holds a OneVsAllClassifier, which cannot be updated"):
             update(tmp_path / "m", [Examples(X, Y)])
-        train(DOCS, **PLAIN, updatable=True).model.save(tmp_path / "m")
+        train(DOCS, UPDATABLE).model.save(tmp_path / "m")
         before = (tmp_path / "m").read_bytes()
         with pytest.raises(ValueError, match="examples has no rows to learn from"):
             update(tmp_path / "m", [Examples([], [])])
@@ -155,7 +189,7 @@ class TestConcurrency:
     spawn = multiprocessing.get_context("spawn")
 
     def test_no_update_is_lost(self, tmp_path):
-        train(DOCS, **PLAIN, updatable=True).model.save(tmp_path / "m")
+        train(DOCS, UPDATABLE).model.save(tmp_path / "m")
         together = self.spawn.Barrier(2)
         processes = [
             self.spawn.Process(target=add_rows, args=(tmp_path / "m", label, together)) for label in ("new 0", "new 1")

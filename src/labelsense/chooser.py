@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from labelsense._blocks import map_rows
 from labelsense._memory import available_memory
 from labelsense._progress import log
 from labelsense._typing import CSR, FloatArray, IntArray
-from labelsense.compress import Compressor, HadamardCompressor, PLSTCompressor, WhitenedCompressor
+from labelsense.compress import Compressor, HadamardCompressor, Operator, PLSTCompressor, WhitenedCompressor
 from labelsense.features import make_features
 from labelsense.labels import top_k
 from labelsense.metrics._pairs import are_true
@@ -106,6 +109,7 @@ class Choice:
     features: str | None
     learner: Learner
     tried: tuple[Tried, ...]
+    curve: list[dict[str, float]]  # n_measurements and precisions, with fewer of the measurements
 
 
 def choose(X: Any, Y: CSR, budget: Budget, *, scale: bool, kernels: bool, random_state: Any) -> Choice:
@@ -132,7 +136,60 @@ def choose(X: Any, Y: CSR, budget: Budget, *, scale: bool, kernels: bool, random
         rival = trial.best()
         if rival.precision > (1 + budget.gain) * best.precision:
             best = rival
-    return Choice(best.features, best.make_learner(), tuple(trial.tried))
+    learner = best.make_learner()
+    operator, decoder, _ = trial.reconstruction
+    curve = precision_curve(scaled[best.features], trial.Y, learner, operator, decoder, fewer(operator.n_measurements))
+    return Choice(best.features, learner, tuple(trial.tried), curve)
+
+
+def fewer(m: int) -> list[int]:
+    """Return some numbers of measurements up to m, ascending.
+
+    Examples
+    --------
+    >>> fewer(200)
+    [25, 50, 100, 200]
+    """
+    return sorted({-(-m // part) for part in (8, 4, 2, 1)})
+
+
+def precision_curve(
+    X: Any, Y: CSR, learner: Learner, operator: Operator, decoder: Decoder, ms: Sequence[int], ks: Sequence[int] = KS
+) -> list[dict[str, float]]:
+    """Return the precision that some of the measurements give, without refinement, for several numbers of them.
+
+    The regressions do not depend on each other, so one fit has all of them. Rows are predicted out of sample.
+    """
+    H = learner.fit_out_of_sample(X, operator.compress(Y))
+    curve = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # supports that do not fit are tried on purpose
+        for m in ms:
+            some = first_measurements(operator, m)
+            reconstruction = Reconstruction.by(decoder, operator.subset(some))
+            figures = decoded_precision(reconstruction, operator.subset_measurements(H, some), Y, ks)
+            curve.append({"n_measurements": m, **figures})
+    return curve
+
+
+def first_measurements(operator: Operator, m: int) -> IntArray:
+    """Return which m measurements stand for a smaller matrix; those of a larger one have them too."""
+    return np.sort(check_random_state(0).permutation(operator.n_measurements)[:m])
+
+
+def decoded_precision(reconstruction: Reconstruction, H: FloatArray, Y: CSR, ks: Sequence[int]) -> dict[str, float]:
+    """Return P@k of the labels that measurements are decoded to."""
+    by_row = precision_by_row(reconstruction, H, Y, ks)
+    return {f"P@{k}": float(values.mean()) for k, values in zip(ks, by_row, strict=True)}
+
+
+def precision_by_row(reconstruction: Reconstruction, H: FloatArray, Y: CSR, ks: Sequence[int]) -> FloatArray:
+    """Return P@k of each row, of the labels that measurements are decoded to, (ks, n)."""
+    _, decoder, state = reconstruction
+    parts = map_rows(lambda rows: decoder.decode(state, H[rows]), len(H), DECODED_ROWS, -1)
+    labels = top_k(sp.vstack(parts, format="csr"), max(ks)).labels
+    hits = are_true(Y, np.arange(len(H))[:, None], labels)
+    return np.stack([hits[:, :k].sum(axis=1) / k for k in ks])
 
 
 def sample(Y: CSR, size: int, random: Any) -> tuple[IntArray, CSR]:
@@ -240,21 +297,13 @@ class _Trial:
 
     def _try(self, word: str | None, F: Any, learner: Any) -> float:
         start = time.perf_counter()
-        by_row = self._precision(learner.fit_out_of_sample(F, self.Z))
+        by_row = precision_by_row(self.reconstruction, learner.fit_out_of_sample(F, self.Z), self.Y, KS)
         figures = {f"P@{k}": float(values.mean()) for k, values in zip(KS, by_row, strict=True)}
         gamma = learner.kernel.gamma if hasattr(learner, "kernel") else None
         tried = Tried(word, learner.alpha, gamma, figures, by_row.mean(axis=0), time.perf_counter() - start)
         log("tried %s: precision %.4f", tried, tried.precision)
         self.tried.append(tried)
         return tried.precision
-
-    def _precision(self, H: FloatArray) -> FloatArray:
-        """Return P@1, P@3 and P@5 of each row, of the labels that measurements are decoded to, (3, n)."""
-        _, decoder, state = self.reconstruction
-        parts = map_rows(lambda rows: decoder.decode(state, H[rows]), len(H), DECODED_ROWS, -1)
-        labels = top_k(sp.vstack(parts, format="csr"), max(KS)).labels
-        hits = are_true(self.Y, np.arange(len(H))[:, None], labels)
-        return np.stack([hits[:, :k].sum(axis=1) / k for k in KS])
 
 
 def mean_square(X: Any) -> float:

@@ -20,7 +20,7 @@ from labelsense._progress import log, report_progress, verbosity
 from labelsense._storage import require, storable
 from labelsense._typing import CSR, FloatArray, IntArray, Label, RandomState
 from labelsense._validation import check_choice, check_count, check_real, check_same_length, check_weights
-from labelsense.chooser import BUDGETS, choose, choose_compressor, choose_decoder, choose_refiner
+from labelsense.chooser import BUDGETS, Choice, choose, choose_compressor, choose_decoder, choose_refiner
 from labelsense.compress import COMPRESSORS, Compressor, Operator, WhitenedCompressor
 from labelsense.diagnose import Diagnosis, diagnose
 from labelsense.errors import InputError
@@ -28,12 +28,13 @@ from labelsense.explain import Explanation, explain_measurements, explain_ranker
 from labelsense.features import make_features
 from labelsense.labels import Vocabulary, count_labels, scale_columns, top_k
 from labelsense.metrics import above
+from labelsense.ordering import HELD_OUT, count_last, describe_order
 from labelsense.predictor import THRESHOLD, LabelPredictor, changing, learn, predict_measurements
 from labelsense.reconstruct import DECODERS, Decoder, OMPDecoder
 from labelsense.refine import Calibration, Reconstruction, Refiner
 from labelsense.refine.refiner import LEAST_ROWS
 from labelsense.regress import LEARNERS, Learner, RidgeLearner
-from labelsense.report import Report, report_fit
+from labelsense.report import Rehearsal, Report, report_fit
 
 MEASURE_ROWS = 4096  # rows of X that are predicted at a time
 DECODE_NUMBERS = 2**24  # rows times columns of A that a decoder thread handles between two looks at Ctrl-C
@@ -53,6 +54,17 @@ class Parts(NamedTuple):
     def operator(self) -> Operator:
         """A."""
         return self.reconstruction.operator
+
+
+class Plan(NamedTuple):
+    """What a fit will learn: parts that were given, and parts that were chosen for the rows."""
+
+    compressor: Compressor
+    learner: Learner
+    decoder: Decoder
+    refiner: Refiner | None
+    scaling: str | None  # of features, in a word
+    choice: Choice | None
 
 
 @storable(root=True)
@@ -80,13 +92,21 @@ class CompressedLabelClassifier(LabelPredictor):
     features : transformer, encoder or a word of FEATURES, such as "words", "characters" or "counts", optional
         What makes features of X first, as part of the model. "words", "hashing", "characters" and any object with
         ``encode(list of str)`` take texts, "counts" takes counts and scales them, "images" takes images or their files;
-        see :func:`~labelsense.features.make_features`. By default X holds features.
+        see :func:`~labelsense.features.make_features`. By default X holds features, and "none" keeps these as they are
+        where a learner is chosen.
     budget : {"fast", "balanced", "accurate"}
         What to spend on choices and on refinement, see :data:`~labelsense.chooser.BUDGETS`.
     objective : {"precision", "propensity"}
         What the ranking is for. "propensity" ranks by the score times the inverse propensity of the label, which is
         best for propensity-scored precision: rare labels come first, and precision is paid for it. Probabilities and
         ``predict`` stay as they are.
+    updatable : bool
+        Whether ``fit`` keeps what ``partial_fit`` and ``forget`` need. Only what can be updated is then chosen: ridge.
+    held_out : {"auto", "rows", "last"}
+        On which rows to measure what to expect. "rows": rows at random, which is right if new rows are like those
+        given. "last": the last rows as well, by a model of those before, which is right if rows come in time or in runs
+        of related ones; it costs about as much again as refinement does. "auto" does that where rows are ordered so,
+        but with the budget "fast", where it only says so.
     threshold : "f1" or float
         From which score on ``predict`` takes a label. "f1" is where the F1 of rows left out was best, and the best
         label of a row is always taken unless none is likely; without a refiner it is one half.
@@ -138,6 +158,8 @@ class CompressedLabelClassifier(LabelPredictor):
         features: BaseEstimator | str | None = None,
         budget: str = "balanced",
         objective: str = "precision",
+        updatable: bool = False,
+        held_out: str = "auto",
         threshold: float | str = "f1",
         random_state: RandomState = None,
         n_jobs: int | None = None,
@@ -150,6 +172,8 @@ class CompressedLabelClassifier(LabelPredictor):
         self.features = features
         self.budget = budget
         self.objective = objective
+        self.updatable = updatable
+        self.held_out = held_out
         self.threshold = threshold
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -175,28 +199,18 @@ class CompressedLabelClassifier(LabelPredictor):
             How much each row counts, in the regressions and in the frequencies of the labels. The learner must take
             weights.
         """
-        budget, threshold = check_choice(self.budget, "budget", BUDGETS), self._check_threshold()
-        check_choice(self.objective, "objective", OBJECTIVES)
-        learner = None if self.learner == "auto" else self._make_learner()
-        refiner = self._make_refiner()
-        if sample_weight is not None:
-            _check_takes_weights(learner)
+        threshold = self._check_settings(sample_weight is not None)
         X, Y, vocabulary = self._check_training(X, y)
         weights = None if sample_weight is None else check_weights(sample_weight, X)
-        seed = check_random_state(self.random_state).randint(2**31)
         with verbosity(self.verbose):
-            compressor = self._make_compressor(Y.shape[1], seed)
-            decoder = self._make_decoder(compressor)
-            choice = None
-            if learner is None:
-                choice = choose(X, Y, budget, scale=self.features is None, kernels=weights is None, random_state=seed)
-                learner = choice.learner
-            scaling = None if choice is None or choice.features is None else make_features(choice.features)
+            plan = self._plan(X, Y, weighted=weights is not None)
+            compressor, learner, decoder, refiner, word, choice = plan
+            scaling = make_features("none" if word is None else word)
             X = X if scaling is None else scaling.fit_transform(X)
-            refiner = refiner if Y.shape[0] >= LEAST_ROWS else None
             start = time.perf_counter()
             reconstruction = _fit_reconstruction(compressor, decoder, X, Y, weights)
             calibration = self._fit_parts(X, Y, learner, reconstruction, refiner, weights)
+            rehearsal = self._rehearse(X, Y, plan, reconstruction, weights)
             log(
                 "learned %d regressions on %d rows in %.1f s",
                 compressor.operator_.n_measurements,
@@ -209,7 +223,7 @@ class CompressedLabelClassifier(LabelPredictor):
             self.threshold_ = (
                 threshold if threshold is not None else calibration.threshold if calibration else THRESHOLD
             )
-            self.report_ = report_fit(self, choice, calibration)
+            self.report_ = report_fit(self, choice, calibration, rehearsal)
             self._state = Parts(learner, reconstruction, refiner)
         return self
 
@@ -302,7 +316,7 @@ class CompressedLabelClassifier(LabelPredictor):
             calibration = refiner.fit(X, Y, H, learner, parts.reconstruction)
             self.threshold_ = _first(self._check_threshold(), calibration.threshold)
             self.refiner_, self._state = refiner, Parts(parts.learner, parts.reconstruction, refiner)
-            self.report_ = report_fit(self, None, calibration)
+            self.report_ = report_fit(self, calibration=calibration)
         return self
 
     def _has_probabilities(self) -> bool:
@@ -380,7 +394,7 @@ class CompressedLabelClassifier(LabelPredictor):
             self.threshold_ = _first(
                 self._check_threshold(), None if calibration is None else calibration.threshold, THRESHOLD
             )
-            self.report_ = report_fit(self, None, calibration)
+            self.report_ = report_fit(self, calibration=calibration)
 
     def _fit_parts(
         self, X: Any, Y: CSR, learner: Learner, reconstruction: Reconstruction, refiner: Refiner | None, weights: Any
@@ -391,6 +405,17 @@ class CompressedLabelClassifier(LabelPredictor):
             return None
         H = learn(learner, "fit_out_of_sample", X, Z, weights)
         return refiner.fit(X, Y, H, learner, reconstruction, weights)
+
+    def _rehearse(self, X: Any, Y: CSR, plan: Plan, reconstruction: Reconstruction, weights: Any) -> Rehearsal:
+        """Try the last rows by a model of those before, where rows at random may not tell what new ones get."""
+        if self.held_out == "rows":
+            return Rehearsal()
+        order, n_last = describe_order(X, Y, random_state=0), count_last(Y.shape[0])
+        wanted = self.held_out == "last" or (order is not None and self.budget != "fast")
+        if plan.refiner is None or not wanted or not n_last:
+            return Rehearsal(order)
+        P = plan.refiner.rehearse(X, Y, plan.learner, reconstruction, n_last, weights)
+        return Rehearsal(order, P, Y[-n_last:])
 
     def _scores(self, X: Any, at_least: int) -> CSR:
         learner, reconstruction, refiner = self._current()
@@ -476,6 +501,44 @@ class CompressedLabelClassifier(LabelPredictor):
                 f"{self.label_counts_[j]} of the rows learned have it. Only rows that were learned can be forgotten."
             )
         return counts
+
+    def _check_settings(self, weighted: bool) -> float | None:
+        """Refuse settings that do not fit before any work; return the threshold, if it is a number."""
+        check_choice(self.budget, "budget", BUDGETS)
+        check_choice(self.objective, "objective", OBJECTIVES)
+        check_choice(self.held_out, "held_out", HELD_OUT)
+        self._make_refiner()
+        if self.learner != "auto":
+            learner = self._make_learner()
+            if weighted:
+                _check_takes_weights(learner)
+        return self._check_threshold()
+
+    def _plan(self, X: Any, Y: CSR, weighted: bool) -> Plan:
+        """Return what to learn from rows. The same settings, rows and seed give the same plan."""
+        seed = check_random_state(self.random_state).randint(2**31)
+        compressor = self._make_compressor(Y.shape[1], seed)
+        decoder = self._make_decoder(compressor)
+        refiner = self._make_refiner() if Y.shape[0] >= LEAST_ROWS else None
+        if self.learner != "auto":
+            return Plan(compressor, self._make_learner(), decoder, refiner, None, None)
+        kernels = not weighted and not self.updatable
+        budget, scale = BUDGETS[self.budget], self.features is None
+        choice = choose(X, Y, budget, scale=scale, kernels=kernels, random_state=seed)
+        learner = choice.learner.set_params(random_state=seed)
+        if self.updatable:
+            learner.set_params(updatable=True)
+        return Plan(compressor, learner, decoder, refiner, choice.features, choice)
+
+    def _make_learner(self) -> Learner:
+        learner = super()._make_learner()
+        if not self.updatable:
+            return learner
+        if not learner.takes_updates:
+            raise InputError(
+                f"learner must be ridge to be updatable: others cannot be updated. Got {type(learner).__name__}."
+            )
+        return learner.set_params(updatable=True)
 
     def _make_compressor(self, n_labels: int, seed: int) -> Compressor:
         words = {**COMPRESSORS, "auto": lambda: choose_compressor(n_labels)}

@@ -52,7 +52,7 @@ def train_file(
     path, output : Path
         The data, and where to write the model.
     choices : dict
-        Other arguments of :func:`~labelsense.training.train`.
+        What :class:`~labelsense.training.Choices` has, by name.
     memory : float, optional
         How many bytes to take, about; by default half of what is free. A file is trained on in memory if 600 MB and 8
         times its size is less, 32 times if it is compressed.
@@ -79,7 +79,7 @@ def train_file(
     limit = SHARE * available_memory() if memory is None else memory
     if needs_memory(path) <= limit and not folder.exists():
         others = None if test is None else with_uris(read_examples(test, format, text_fields), subjects)[0]
-        return finish(train(resolved(read_examples(path, format, text_fields)), test=others, **choices))
+        return finish(train(resolved(read_examples(path, format, text_fields)), Choices(**choices), test=others))
     inputs = {
         "subjects": subjects and len(subjects),
         "data": identity(path),

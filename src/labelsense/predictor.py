@@ -210,8 +210,9 @@ class LabelPredictor(BaseEstimator, ABC):
         params = super().get_params(deep)
         for name, words in self._words.items() if deep else ():
             word = params[name]
-            if isinstance(word, str) and word in words:
-                params |= {f"{name}__{key}": value for key, value in words[word]().get_params().items()}
+            part = words[word]() if isinstance(word, str) and word in words else None
+            if part is not None:
+                params |= {f"{name}__{key}": value for key, value in part.get_params().items()}
         return params
 
     def set_params(self, **params: Any) -> LabelPredictor:

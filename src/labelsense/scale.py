@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from labelsense import training
 from labelsense._checkpoint import checkpoints_in, read_json, write_json
 from labelsense._chunks import Chunks, split_rows
 from labelsense._progress import log, verbosity
@@ -30,33 +31,21 @@ from labelsense.estimator import CompressedLabelClassifier
 from labelsense.features import make_features
 from labelsense.features.streams import StreamedFeatures
 from labelsense.predictor import changing, learn
-from labelsense.refine import Reconstruction, Refiner
+from labelsense.refine import Reconstruction
 from labelsense.refine.chunked import chunk_sums, fit_refiner, kept_bytes, needed_bytes
 from labelsense.refine.refiner import LEAST_ROWS
 from labelsense.regress import RidgeLearner
 from labelsense.regress.chunked import ChunkedDesign
 from labelsense.regress.out_of_sample import fit_out_of_sample
-from labelsense.training import MOST_UPDATE_WORDS, Training, describe, hold_out_rows, make_model
+from labelsense.training import MOST_UPDATE_WORDS, Training, describe, hold_out_rows
 from labelsense.training import make_features as make_training_features
 
 REFINEMENT_SHARE = 0.75  # of the memory, for what refinement keeps: the rest is for solvers
 
 
 @dataclass(frozen=True)
-class Choices:
-    """What :func:`~labelsense.training.train` lets one choose, by the names of its arguments."""
-
-    hold_out: bool = True
-    features: str = "auto"
-    n_features: int | None = None
-    n_measurements: int | str = "auto"
-    compressor: str = "hadamard"
-    learner: str = "ridge"
-    alpha: float | str = "loo"
-    decoder: str = "omp"
-    updatable: bool = False
-    random_state: int = 0
-    refiner: Refiner | str | None = None
+class Choices(training.Choices):
+    """What one can choose for rows that are not all in memory: the learner is ridge."""
 
     def word(self, kind: str) -> str | None:
         """Return what to make of rows of a kind; None if that depends on the rows."""
@@ -70,16 +59,8 @@ class Choices:
         n_features = self.n_features
         if n_features is None and self.updatable and word in ("words", "characters"):
             n_features = MOST_UPDATE_WORDS
-        model = make_model(
-            make_training_features(word or "none", n_features),
-            self.n_measurements,
-            self.compressor,
-            self.learner,
-            self.alpha,
-            self.decoder,
-            self.updatable,
-            self.random_state,
-        ).set_params(refiner=self.refiner)
+        learner = "ridge" if self.learner == "auto" else self.learner
+        model = replace(self, learner=learner).assemble(make_training_features(word or "none", n_features))
         return model, StreamedFeatures(None if model.features is None else make_features(model.features))
 
 
@@ -240,7 +221,7 @@ def train_chunks(
         word = "counts" if raw.total(Count()).are_counts else "none"
     model, streamed = choices.make(word)
     report: dict[str, Any] = {"rows": raw.n_rows, "features": word, "out_of_core": True}
-    if test is None and choices.hold_out and raw.n_rows >= 10:
+    if test is None and choices.hold_out and choices.refiner is None and raw.n_rows >= 10:
         with _kept(None if scratch is None else scratch / "held-out") as kept:
             kept |= {} if kept else _try_on_held_out(model, raw, streamed, choices.random_state, memory)
         report |= kept["figures"]
@@ -307,9 +288,7 @@ def _try_on_held_out(
     """Fit on nine tenths of the rows, evaluate on the others; return the figures and the penalty that was chosen."""
     rest, out = hold_out_rows(raw.n_rows, seed)
     log("training on nine tenths")
-    first = clone(model)
-    if model.learner.takes_updates:
-        first.learner.set_params(updatable=False)
+    first = clone(model).set_params(updatable=False)
     chunks = fit_chunks(first, raw, features, rows=rest, memory=memory)
     parts = split_rows(out, raw.lengths)
     held = concatenate(list(chunks.results(_some_rows, parts)))

@@ -20,18 +20,17 @@ class Costs:
     ----------
     solver : str
         How the regressions will be solved.
-    compress_seconds, fit_seconds : float
-        For all rows.
+    fit_seconds : float
+        For all rows, refinement included; the choice of settings comes to it.
     predict_seconds : float
-        For a thousand rows, on one thread.
+        For a thousand rows.
     model_bytes : int or None
-        The size of the learned coefficients, in memory or in a file. None where the learner does not say.
+        The size of the coefficients of the regressions, in memory or in a file. None where the learner does not say.
     peak_bytes : int or None
-        The peak memory of a process that holds X and Y and fits: interpreter, data and work.
+        The peak memory of a process that holds X and Y and fits the regressions: interpreter, data and work.
     """
 
     solver: str
-    compress_seconds: float
     fit_seconds: float
     predict_seconds: float
     model_bytes: int | None

@@ -23,10 +23,13 @@ def draw(advice: Advice, target: Any) -> Any:
     ms = [option.n_measurements for option in advice.options]
     for values, label, colour, marker in (
         ([option.perfect[goal] for option in advice.options], "perfect regressions", PERFECT, "s"),
-        ([option.expected[goal] for option in advice.options], "expected on new rows", EXPECTED, "o"),
+        ([option.measured[goal] for option in advice.options], "measured, not refined", EXPECTED, "o"),
     ):
         axes.plot(ms, [100 * value for value in values], color=colour, marker=marker, label=label)
     axes.axhline(100 * advice.best_possible[goal], color="0.5", linestyle=":", label="best possible")
+    if goal in advice.expected:
+        label = "expected of the recommended model"
+        axes.plot(advice.n_measurements, 100 * advice.expected[goal], "*", color=CHOSEN, markersize=14, label=label)
     axes.axvline(advice.n_measurements, color=CHOSEN, linestyle="--", label=f"recommended: m = {advice.n_measurements}")
     axes.set_xscale("log")
     axes.set_xticks(ms, [str(m) for m in ms])

@@ -11,16 +11,20 @@ _WORDS = {
     "n_features": "--n-features",
     "text_fields": "--text-fields",
     "random_state": "--seed",
+    "refiner=None": "--no-refine",
+    "held_out='last'": "--held-out last",
+    "held_out": "--held-out",
     "api_key_file": "--api-key-file",
     r"(pass|Pass) format= one of": r"\1 --format and one of",
     "pass format=": "pass --format",
     "without updatable=True": "without --updatable",
     r"Fit it with RidgeLearner\(updatable=True\), or start with partial_fit": "Train it again with --updatable",
+    "Use RidgeLearner with a number for alpha": "Train it again with --updatable",
     "updatable=True": "--updatable",
     "to be updatable": "with --updatable",
 }
 # These are words of prose as well: only at the start of a rule.
-_RULE = re.compile(r"^(features|compressor|learner|decoder|alpha|format) must\b")
+_RULE = re.compile(r"^(features|compressor|learner|decoder|alpha|budget|format) must\b")
 _TRANSLATIONS = [(re.compile(_ALONE.format(word)), option) for word, option in _WORDS.items()]
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from labelsense.chooser import BUDGETS
 from labelsense.cli.console import (
     Data,
     Format,
@@ -17,6 +18,7 @@ from labelsense.cli.console import (
     Workers,
     check_output,
     connected,
+    console,
     names_of,
     number_of_bytes,
     percent,
@@ -25,12 +27,14 @@ from labelsense.cli.console import (
     require_dask,
     working,
 )
+from labelsense.cli.options import in_options
 from labelsense.compress import COMPRESSORS
 from labelsense.data import stream_examples
 from labelsense.data.subjects import read_subjects
 from labelsense.out_of_core import train_file
 from labelsense.reconstruct import DECODERS
 from labelsense.scale import Choices
+from labelsense.training import Training
 from labelsense.training import update as learn_more
 
 ABOUT = {
@@ -38,6 +42,8 @@ ABOUT = {
     "hashing": "hashed words, log counts, unit rows",
     "characters": "the most frequent runs of 3 to 5 characters, log counts * idf, unit rows",
     "counts": "log counts * idf, unit rows",
+    "unit": "unit rows",
+    "standard": "standardised columns",
     "images": "histograms of SURF patches",
     "none": "as they are",
 }
@@ -56,11 +62,28 @@ def train(
     text_fields: TextFields = None,
     features: Annotated[str, typer.Option(help="auto; words, hashing, characters; counts, none; images.")] = "auto",
     n_features: Annotated[int | None, typer.Option(min=2, help="How many words, or hashed words, at most.")] = None,
+    budget: Annotated[
+        str, typer.Option(help=f"What to spend on choices and refinement: {', '.join(BUDGETS)}.")
+    ] = "balanced",
     measurements: Annotated[str, typer.Option("-m", "--measurements", help="Number of regressions, or auto.")] = "auto",
-    compressor: Annotated[str, typer.Option(help=", ".join(COMPRESSORS) + " (often better).")] = "hadamard",
-    learner: Annotated[str, typer.Option(help="ridge, or kernel_ridge (slower, often better).")] = "ridge",
-    alpha: Annotated[str, typer.Option(help="Penalty, or loo: the one with the least out-of-sample error.")] = "loo",
-    decoder: Annotated[str, typer.Option(help=", ".join(DECODERS) + ".")] = "omp",
+    compressor: Annotated[str, typer.Option(help=f"auto, {', '.join(COMPRESSORS)}.")] = "auto",
+    learner: Annotated[str, typer.Option(help="auto, ridge, or kernel_ridge (slower, often better).")] = "auto",
+    alpha: Annotated[
+        str,
+        typer.Option(
+            help="Penalty. auto: by the precision of rows left out, or loo if a learner is given. loo: the one with "
+            "the least out-of-sample error."
+        ),
+    ] = "auto",
+    decoder: Annotated[str, typer.Option(help=f"auto, {', '.join(DECODERS)}.")] = "auto",
+    refine: Annotated[bool, typer.Option(help="Refine what is decoded, and learn probabilities.")] = True,
+    held_out: Annotated[
+        str,
+        typer.Option(
+            help="Measure what to expect on rows at random (rows), or also on the last ones, by a model of those "
+            "before (last); auto does so where rows come in time or in runs."
+        ),
+    ] = "auto",
     vocabulary: Annotated[
         Path | None,
         typer.Option(help="What labels are called: SKOS, or Annif's .tsv or .csv. The model remembers it."),
@@ -73,7 +96,9 @@ def train(
             "20,000."
         ),
     ] = False,
-    hold_out: Annotated[bool, typer.Option(help="Evaluate on a tenth of the rows before training on all.")] = True,
+    hold_out: Annotated[
+        bool, typer.Option(help="With --no-refine, try a tenth of the rows before training on all.")
+    ] = True,
     memory: Annotated[
         str | None,
         typer.Option(
@@ -86,12 +111,16 @@ def train(
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     json: Json = False,
 ) -> None:
-    """Learn from a file of texts, features or images with labels, evaluate, and write a model.
+    """Learn from a file of texts, features or images with labels, say what to expect, and write a model.
 
     labelsense train docs.jsonl -o model
+
+    What is not given is chosen by the precision of rows left out. --compressor hadamard --learner ridge --decoder omp
+    --no-refine is the paper's method.
     """
     check_output(output, data, test)
-    m, penalty = _number(measurements, "auto", "measurements", int), _number(alpha, "loo", "alpha", float)
+    m = _number(measurements, ("auto",), "measurements", int)
+    penalty = _number(alpha, ("auto", "loo"), "alpha", float)
     choices = {
         "hold_out": hold_out,
         "features": features,
@@ -101,6 +130,9 @@ def train(
         "learner": learner,
         "alpha": penalty,
         "decoder": decoder,
+        "refiner": "auto" if refine else None,
+        "budget": budget,
+        "held_out": held_out,
         "updatable": updatable,
         "random_state": seed,
     }
@@ -109,7 +141,7 @@ def train(
     if scheduler is None and workers is None:
         limit = None if memory is None else number_of_bytes(memory)
         with working(f"reading {data}"):
-            report = train_file(
+            training = train_file(
                 data,
                 output,
                 choices,
@@ -118,7 +150,7 @@ def train(
                 format=format,
                 text_fields=fields,
                 subjects=subjects,
-            ).report
+            )
     else:
         dask = require_dask()
         with connected(scheduler, workers) as client, working(f"reading {data}"):
@@ -126,11 +158,10 @@ def train(
                 data, Choices(**choices), client, test=test, format=format, text_fields=fields, subjects=subjects
             )
             training.model.save(output)
-            report = training.report
-    report |= {"model": str(output), "bytes": output.stat().st_size}
+    report = training.report | {"model": str(output), "bytes": output.stat().st_size}
     if json:
         return print_json(report)
-    _print_report(report, data, chosen=m == "auto")
+    _print_report(training, report, data)
 
 
 def update(
@@ -155,31 +186,28 @@ def update(
     print_pairs([("learned", f"{done.rows:,} rows, {done.new_labels:,} new labels"), ("saved", str(target))])
 
 
-def _number(text: str, word: str, name: str, kind: Any) -> Any:
-    if text == word:
-        return word
+def _number(text: str, words: tuple[str, ...], name: str, kind: Any) -> Any:
+    if text in words:
+        return text
     try:
         return kind(text)
     except ValueError:
-        raise ValueError(f"--{name} must be a number or {word}. Got {text}.") from None
+        raise ValueError(f"--{name} must be a number or {' or '.join(words)}. Got {text}.") from None
 
 
-def _print_report(report: dict[str, Any], data: Path, chosen: bool) -> None:
-    word, kept = report["features"], report.get("update_bytes")
+def _print_report(training: Training, report: dict[str, Any], data: Path) -> None:
+    word, kept, chunks = report["features"], report.get("update_bytes"), report.get("out_of_core", False)
+    n_features, seconds = report["n_features"], f"in {report['seconds']:.1f} s"
+    if "predict_seconds" in report:
+        seconds += f"; predicts a row in {1e6 * report['predict_seconds']:,.0f} microseconds"
     lines = [
-        (
-            "read",
-            f"{report['rows']:,} rows of {data}, {report['labels']:,} labels"
-            + (", in chunks" if report.get("out_of_core") else ""),
-        ),
-        ("features", f"{report['n_features']:,}: {ABOUT[word]}"),
-        (
-            "compress",
-            f"to {report['measurements']:,} measurements" + (", chosen by 6 k log2(2 d / k)" if chosen else ""),
-        ),
-        ("learn", f"{report['learner']}, alpha {report['alpha']:.3g}, in {report['seconds']:.1f} s"),
-        ("decode", report["decoder"]),
+        ("read", f"{report['rows']:,} rows of {data}, {report['labels']:,} labels{', in chunks' if chunks else ''}"),
+        ("features", f"{n_features:,}: {ABOUT[word]}"),
+        ("learned", seconds),
     ]
+    print_pairs(lines)
+    console.print(f"\n{in_options(str(training.model.report_))}\n", markup=False, soft_wrap=True)
+    lines = []
     if "evaluated_on" in report:
         lines.append(("evaluate", f"{report['evaluated_on']}: {percent(report, ('P@1', 'P@3', 'P@5', 'nDCG@5'))}"))
     if "subjects" in report:

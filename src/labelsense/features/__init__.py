@@ -36,6 +36,7 @@ FEATURES: dict[str, Any] = {
     "unit": UnitRows,
     "standard": StandardColumns,
     "images": SURFHistogramTransformer,
+    "none": lambda: None,
 }
 
 
@@ -44,7 +45,8 @@ def make_features(features: Any) -> Any:
 
     "words" is :func:`text_words`, "hashing" :func:`text_hashing`, "characters" :func:`text_characters`, "counts"
     :class:`LogTfidfTransformer`, "unit" :class:`UnitRows`, "standard" :class:`StandardColumns` and "images"
-    :class:`SURFHistogramTransformer`. An object with ``encode(list of str)`` makes :class:`EncodedTexts`.
+    :class:`SURFHistogramTransformer`. "none" is no transformer. An object with ``encode(list of str)`` makes
+    :class:`EncodedTexts`.
     """
     if hasattr(features, "fit_transform"):
         return clone(features)

@@ -129,6 +129,19 @@ class Refiner(BaseEstimator):
         self._stage, self.n_candidates_ = Stage.learn(rows, H, Y, reconstruction, k, self.C), k
         return calibration
 
+    def rehearse(
+        self, X: Any, Y: CSR, learner: Learner, reconstruction: Reconstruction, n_last: int, sample_weight: Any = None
+    ) -> CSR:
+        """Return the probabilities of the last rows, after ``fit``, by what is learned from the others alone."""
+        log("refine: without the last %d rows", n_last)
+        rows, cut, model = as_rows(X), Y.shape[0] - n_last, learner.unfitted()
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight[:cut]}
+        H = model.fit_out_of_sample(X[:cut], reconstruction.operator.compress(Y[:cut]), **weights)
+        stage = Stage.learn(rows[:cut], H, Y[:cut], reconstruction, self.n_candidates_, self.C)
+        H = np.asarray(model.predict(X[cut:]), np.float32).reshape(n_last, -1)
+        candidates, F = stage.pairs(rows[cut:], H, reconstruction)
+        return candidates.matrix(self._pooled.predict(F))
+
     def predict(self, X: Any, H: FloatArray, reconstruction: Reconstruction) -> CSR:
         """Return the probabilities of the candidates of each row, as CSR (n, d)."""
         candidates, F = self._stage.pairs(as_rows(X), H, reconstruction)
