@@ -79,7 +79,11 @@ class TestChoice:
         X, Y = documents[0][:60], sp.csr_array(documents[1][:60])
         choice = pick(X, Y)
         tried = next(tried for tried in choice.tried if tried.features is None)
-        operator = WhitenedCompressor(choose_measurements(60), random_state=np.random.RandomState(0)).fit(Y).operator_
+        operator = (
+            WhitenedCompressor(choose_measurements(60, BUDGETS["fast"]), random_state=np.random.RandomState(0))
+            .fit(Y)
+            .operator_
+        )
         Z = operator.compress(Y)
         rows = np.arange(60)
         H = np.concatenate([RidgeLearner(tried.alpha).fit(X[rows != i], Z[rows != i]).predict(X[[i]]) for i in rows])
@@ -110,13 +114,14 @@ class TestChoice:
 
 
 def test_measurements_grow_with_the_root_of_the_labels():
-    assert [choose_measurements(d) for d in (5, 100, 10_000)] == [5, 100, 630]
+    accurate = BUDGETS["accurate"]
+    assert [choose_measurements(d, accurate) for d in (5, 100, 10_000)] == [5, 100, 630]
 
 
 def test_an_A_that_is_too_large_to_whiten_is_not(monkeypatch):
-    assert isinstance(choose_compressor(1000), WhitenedCompressor)
+    assert isinstance(choose_compressor(1000, BUDGETS["balanced"]), WhitenedCompressor)
     monkeypatch.setattr("labelsense.chooser.available_memory", lambda: 1e5)
-    assert isinstance(choose_compressor(1000), HadamardCompressor)
+    assert isinstance(choose_compressor(1000, BUDGETS["balanced"]), HadamardCompressor)
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ SPARSE = 0.25  # the share of numbers that are not zero, up to which features ar
 ALPHAS = tuple(10 ** (half / 2) for half in range(-4, 5))  # times the mean square of a row
 GAMMAS = (0.25, 0.5, 1.0, 2.0, 4.0)  # over the mean square of a row
 DECODED_ROWS = 128
-MEASUREMENTS, LEAST_MEASUREMENTS = 6.3, 100  # m is so many square roots of d, and not fewer
+LEAST_MEASUREMENTS = 100
 MEMORY_SHARE = 0.5  # of what is free, for the kernel matrix or for a whitened A
 RARE = 1.0  # mean rows of a label in a sample of rows, below which labels are sampled instead
 FITS = 5  # fits of all rows that a fit with leave-one-out and refinement costs
@@ -54,6 +54,8 @@ class Budget:
         Whether kernels are tried with every scaling of the features, not only with the best one for ridge.
     n_calibration : int
         Rows from which refinement learns probabilities, at most.
+    roots : float
+        How many measurements there are, in square roots of the number of labels.
     """
 
     sample: int
@@ -61,12 +63,13 @@ class Budget:
     gain: float
     thorough: bool
     n_calibration: int
+    roots: float
 
 
 BUDGETS = {
-    "fast": Budget(sample=1000, kernel_seconds=0, gain=0, thorough=False, n_calibration=1000),
-    "balanced": Budget(sample=1500, kernel_seconds=20, gain=0.01, thorough=False, n_calibration=2000),
-    "accurate": Budget(sample=4000, kernel_seconds=1200, gain=0, thorough=True, n_calibration=3000),
+    "fast": Budget(sample=1000, kernel_seconds=0, gain=0, thorough=False, n_calibration=1000, roots=4.0),
+    "balanced": Budget(sample=1500, kernel_seconds=20, gain=0.01, thorough=False, n_calibration=2000, roots=4.5),
+    "accurate": Budget(sample=4000, kernel_seconds=1200, gain=0, thorough=True, n_calibration=3000, roots=6.3),
 }
 
 
@@ -120,9 +123,9 @@ def choose(X: Any, Y: CSR, budget: Budget, *, scale: bool, kernels: bool, random
     does unless another is clearly better.
     """
     random = check_random_state(random_state)
-    m = choose_measurements(Y.shape[1])
+    m = choose_measurements(Y.shape[1], budget)
     rows, some = sample(Y, budget.sample, random)
-    trial = _Trial(X[rows], some, random.randint(2**31))
+    trial = _Trial(X[rows], some, choose_measurements(some.shape[1], budget), random.randint(2**31))
     words = scalings(X) if scale else [None]
     scaled = {word: trial.X if word is None else make_features(word).fit_transform(trial.X) for word in words}
     for word, F in scaled.items():
@@ -210,20 +213,20 @@ def sample(Y: CSR, size: int, random: Any) -> tuple[IntArray, CSR]:
     return rows, sp.csr_array(some[rows])
 
 
-def choose_measurements(n_labels: int) -> int:
-    """Return how many measurements a refined model has: 6.3 times the square root of d, from 100 on.
+def choose_measurements(n_labels: int, budget: Budget) -> int:
+    """Return how many measurements a refined model has: some times the square root of d, from 100 on.
 
     Examples
     --------
-    >>> [choose_measurements(d) for d in (20, 1000, 100_000)]
-    [20, 200, 1993]
+    >>> [choose_measurements(d, BUDGETS["balanced"]) for d in (20, 1000, 100_000)]
+    [20, 143, 1424]
     """
-    return min(n_labels, max(LEAST_MEASUREMENTS, math.ceil(MEASUREMENTS * math.sqrt(n_labels))))
+    return min(n_labels, max(LEAST_MEASUREMENTS, math.ceil(budget.roots * math.sqrt(n_labels))))
 
 
-def choose_compressor(n_labels: int) -> Compressor:
+def choose_compressor(n_labels: int, budget: Budget) -> Compressor:
     """Return the compressor of a model for which none was given: whitened, if there is memory for its A."""
-    m = choose_measurements(n_labels)
+    m = choose_measurements(n_labels, budget)
     fits = 4.0 * m * (2 * m + n_labels) <= min(2**32, MEMORY_SHARE * available_memory())
     return WhitenedCompressor(m) if fits else HadamardCompressor(m)
 
@@ -253,9 +256,8 @@ def scalings(X: Any) -> list[str | None]:
 class _Trial:
     """Rows on which settings are compared, and what was seen."""
 
-    def __init__(self, X: Any, Y: CSR, seed: int) -> None:
+    def __init__(self, X: Any, Y: CSR, m: int, seed: int) -> None:
         self.X, self.Y, self.tried = X, Y, list[Tried]()
-        m = choose_measurements(Y.shape[1])
         operator = WhitenedCompressor(m, random_state=seed).fit(Y).operator_
         self.Z = operator.compress(Y)
         self.reconstruction = Reconstruction.by(OMPDecoder(penalty=0.1), operator)

@@ -541,7 +541,7 @@ class CompressedLabelClassifier(LabelPredictor):
         return learner.set_params(updatable=True)
 
     def _make_compressor(self, n_labels: int, seed: int) -> Compressor:
-        words = {**COMPRESSORS, "auto": lambda: choose_compressor(n_labels)}
+        words = {**COMPRESSORS, "auto": lambda: choose_compressor(n_labels, BUDGETS[self.budget])}
         given = self.compressor
         compressor = clone(given) if isinstance(given, Compressor) else check_choice(given, "compressor", words)()
         if compressor.random_state is None:
