@@ -1,9 +1,12 @@
 """The site: `make docs` builds it into build/docs, where index.html can be opened without a server."""
 
+import os
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
+os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # the command labelsense
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # pages and tutorials run beside each other
 sys.path += [str(HERE / "extensions"), str(HERE.parent / "tests")]  # tests: the rows of the import graph
 
 from labelsense import __version__  # noqa: E402
@@ -54,8 +57,7 @@ sphinx_gallery_conf = {
     "min_reported_time": 0,
     "write_computation_times": False,
     "remove_config_comments": True,
-    "plot_gallery": "True",
-    "reset_modules": (),
+    "parallel": 2,
     "default_thumb_file": str(HERE / "_static" / "logo.svg"),
     "thumbnail_size": (400, 280),
     "backreferences_dir": None,

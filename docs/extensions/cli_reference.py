@@ -11,8 +11,8 @@ from labelsense.cli import app as commands
 HEAD = """# Command line
 
 `pip install .` installs the command `labelsense`. Every command has `--help`. `--json` prints one JSON document for
-programs; `--debug` shows where an error comes from; `labelsense --install-completion` teaches your shell. Exit codes: 0,
-1 after an error, 2 for a command line that is not understood, 130 after Ctrl-C. This page is made from the commands.
+programs; `--debug` shows where an error comes from; `labelsense --install-completion` teaches your shell. Exit codes:
+0, 1 after an error, 2 for a command line that is not understood, 130 after Ctrl-C. This page is made from the commands.
 
 """
 TAKES = {"int": "number", "float": "number", "Path": "file", "str": "text", "bool": ""}
@@ -29,7 +29,8 @@ def section(name, command):
     """Return what there is to say of one command."""
     text, *paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
     arguments = [p.name.upper() for p in command.params if p.param_type_name == "argument"]
-    lines = [f"## labelsense {name}\n", _joined(text), "", *_code(" ".join(["labelsense", name, *arguments, "[OPTIONS]"]))]
+    call = " ".join(["labelsense", name, *arguments, "[OPTIONS]"])
+    lines = [f"## labelsense {name}\n", _joined(text), "", *_code(call)]
     for paragraph in paragraphs:
         is_code = paragraph.startswith(("labelsense ", "echo "))
         lines += _code(f"$ {paragraph}") if is_code else [_joined(paragraph), ""]

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 from docutils import nodes
@@ -49,8 +48,7 @@ class Session(Run):
 
     def run(self):
         folder, shown = self.folder(), []
-        binaries = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        env = os.environ | {"PATH": binaries, "COLUMNS": "96", "NO_COLOR": "1", "TERM": "dumb"}
+        env = os.environ | {"COLUMNS": "96", "NO_COLOR": "1", "TERM": "dumb"}
         for line in self.content:
             done = subprocess.run(
                 line.removeprefix("$ "), shell=True, cwd=folder, env=env, capture_output=True, text=True, check=False

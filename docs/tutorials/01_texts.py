@@ -11,6 +11,7 @@ From a table with a column of texts and a column of tags to a model that tags ne
 # The data are descriptions of Debian packages and their tags, which come with labelsense as word counts; here they are
 # made into a table as one would have it from a database: a column of texts, a column of lists.
 
+import numpy as np
 import pandas as pd
 
 from labelsense import CompressedLabelClassifier, RidgeLearner
@@ -24,10 +25,11 @@ def names_of(row, names):
     return [names[j] for j in row.indices]
 
 
+rows = np.random.default_rng(0).permutation(data.X_train.shape[0])[:2000]
 table = pd.DataFrame(
     {
-        "text": [" ".join(names_of(data.X_train[[i]], data.features)) for i in range(1500)],
-        "tags": [names_of(data.Y_train[[i]], data.labels) for i in range(1500)],
+        "text": [" ".join(names_of(data.X_train[[i]], data.features)) for i in rows],
+        "tags": [names_of(data.Y_train[[i]], data.labels) for i in rows],
     }
 )
 table.head(4)
@@ -35,10 +37,10 @@ table.head(4)
 # %%
 # Fit
 # ---
-# Columns go in as they are. ``features="words"`` makes the words part of the model, so that it takes texts. Without the
-# other settings everything is chosen for you, which takes longer: see :doc:`02_budget`.
+# Columns go in as they are. ``features="words"`` makes the words part of the model, so that it takes texts. Without
+# the other settings everything is chosen for you, which takes longer: see :doc:`02_budget`.
 
-train, test = table[:1200], table[1200:]
+train, test = table[:1600], table[1600:]
 clf = CompressedLabelClassifier(
     features="words", learner=RidgeLearner(alpha=1.0), refiner=Refiner(n_calibration=250), random_state=0
 )

@@ -32,8 +32,8 @@ P  # sparse: candidates have a probability, other labels are as good as 0
 # %%
 # Are they right?
 # ---------------
-# The reliability curve groups candidates by their probability and compares with the share that is true. The calibration
-# error is the mean distance from the diagonal; ``evaluate`` prints it as ECE.
+# The reliability curve groups candidates by their probability and compares with the share that is true. The
+# calibration error is the mean distance from the diagonal; ``evaluate`` prints it as ECE.
 
 curve = reliability_curve(Y[2000:], P)
 fig, ax = plt.subplots(figsize=(4.2, 4.2))
@@ -50,8 +50,8 @@ print(f"expected {P.sum() / P.shape[0]:.2f} labels a row, there are {Y[2000:].su
 # %%
 # Where to cut
 # ------------
-# ``predict`` cuts at ``threshold_``, where F1 was best on rows left out of the training. Here is F1 of the test rows at
-# every threshold, which nobody knows beforehand, and where the model cuts.
+# ``predict`` cuts at ``threshold_``, where F1 was best on rows left out of the training. Here is F1 of the test rows
+# at every threshold, which nobody knows beforehand, and where the model cuts.
 
 cuts = np.linspace(0.05, 0.9, 35)
 scores = [f1_score(Y[2000:], above(P, cut)) for cut in cuts]

@@ -9,12 +9,14 @@ Annif's corpora are read as they are.
 # %%
 # Files as Annif has them
 # -----------------------
-# A corpus: a text, a tab, and URIs. A vocabulary: a URI, a label, a notation. (SKOS in Turtle or RDF/XML works the same
-# way, with the extra ``skos``.)
+# A corpus: a text, a tab, and URIs. A vocabulary: a URI, a label, a notation. (SKOS in Turtle or RDF/XML works the
+# same way, with the extra ``skos``.)
 
 import subprocess
 import tempfile
 from pathlib import Path
+
+import numpy as np
 
 from labelsense.data import load_debtags
 
@@ -26,7 +28,7 @@ with open(folder / "subjects.tsv", "w") as file:
     file.writelines(f"<{uri(j)}>\t{name}\tT{j}\n" for j, name in enumerate(data.labels))
 
 with open(folder / "docs.tsv", "w") as file:
-    for i in range(1500):
+    for i in np.random.default_rng(0).permutation(data.X_train.shape[0])[:2000]:
         words = " ".join(data.features[j] for j in data.X_train[[i]].indices)
         file.write(f"{words}\t{' '.join(f'<{uri(j)}>' for j in data.Y_train[[i]].indices)}\n")
 
@@ -68,12 +70,12 @@ for label, score in zip(top.labels[0], top.scores[0], strict=True):
 # %%
 # Other formats of Annif
 # ----------------------
-# CSV with ``text,subject_uris``, JSON lines with ``subjects``, folders of ``.txt`` with ``.tsv`` or ``.key`` beside them:
-# the name of the file tells, and ``labelsense convert`` turns one into another.
+# CSV with ``text,subject_uris``, JSON lines with ``subjects``, folders of ``.txt`` with ``.tsv`` or ``.key`` beside
+# them: the name of the file tells, and ``labelsense convert`` turns one into another.
 
 shell("labelsense convert docs.tsv docs.jsonl && head -c 200 docs.jsonl")
 
 # %%
 # Figures for each subject, as ``annif eval --results-file`` has them:
 
-shell("labelsense evaluate tags.model docs.tsv --per-label each.tsv > all.txt && sort -t '\t' -k2,2nr each.tsv | head -n 4")
+shell("labelsense evaluate tags.model docs.tsv --per-label each.tsv > all.txt; head -n 4 each.tsv")

@@ -9,8 +9,8 @@ equals one that was fitted on the rows that are left.
 # %%
 # An updatable model
 # ------------------
-# ``updatable=True`` keeps the sums that updates need, X'X and X'Z. The penalty has to be a number: choosing it needs all
-# rows (take ``clf.learner_.alpha_`` of a fit that chose it). ``reserve`` keeps columns of A for labels to come.
+# ``updatable=True`` keeps the sums that updates need, X'X and X'Z. The penalty has to be a number: choosing it needs
+# all rows (take ``clf.learner_.alpha_`` of a fit that chose it). ``reserve`` keeps columns of A for labels to come.
 
 import numpy as np
 
@@ -72,7 +72,11 @@ except ValueError as error:
 texts = [f"w{i % 7} w{i % 11} w{i % 3}" for i in range(300)]
 tags = [[f"mod7:{i % 7}", f"mod3:{i % 3}"] for i in range(300)]
 named = CompressedLabelClassifier(
-    HadamardCompressor(8, reserve=20, random_state=0), RidgeLearner(1.0, updatable=True), "omp", features="words", refiner=None
+    HadamardCompressor(8, reserve=20, random_state=0),
+    RidgeLearner(1.0, updatable=True),
+    "omp",
+    features="words",
+    refiner=None,
 )
 named.fit(texts, tags)
 print(len(named.labels_), "labels")
@@ -87,6 +91,6 @@ print(len(named.labels_), "labels, the last is", named.labels_[-1])
 #
 # From the shell
 # --------------
-# ``labelsense train docs.jsonl --updatable -o tags.model``, then ``labelsense update tags.model more.jsonl``. Two updates of
-# one file wait for each other; the file is replaced whole or not at all. A running service learns too
+# ``labelsense train docs.jsonl --updatable -o tags.model``, then ``labelsense update tags.model more.jsonl``. Two
+# updates of one file wait for each other; the file is replaced whole or not at all. A running service learns too
 # (:doc:`09_serving`): an update that was acknowledged survives ``kill -9``.

@@ -9,25 +9,28 @@ Which words spoke for a label, and which against it? With ridge the answer is ex
 # A model of texts
 # ----------------
 
+import numpy as np
+
 from labelsense import CompressedLabelClassifier, RidgeLearner
 from labelsense.data import load_debtags
 from labelsense.refine import Refiner
 
 data = load_debtags()
-texts = [" ".join(data.features[j] for j in data.X_train[[i]].indices) for i in range(1500)]
-tags = [[data.labels[j] for j in data.Y_train[[i]].indices] for i in range(1500)]
+rows = np.random.default_rng(0).permutation(data.X_train.shape[0])[:2500]
+texts = [" ".join(data.features[j] for j in data.X_train[[i]].indices) for i in rows]
+tags = [[data.labels[j] for j in data.Y_train[[i]].indices] for i in rows]
 clf = CompressedLabelClassifier(
     features="words", learner=RidgeLearner(alpha=1.0), refiner=Refiner(n_calibration=250), random_state=0
 ).fit(texts, tags)
 
-text = "a python library to parse and write xml documents with a fast parser written in c"
+text = "a console program to play chess against the computer, with an opening book and a strong engine"
 clf.predict_topk([text], k=5)
 
 # %%
 # Why the first one?
 # ------------------
-# ``explain`` has two views: the measurements, which is what the paper's method sees, and the ranker, refinement's linear
-# classifier of the label.
+# ``explain`` has two views: the measurements, which is what the paper's method sees, and the ranker, refinement's
+# linear classifier of the label.
 
 label = clf.predict_topk([text], k=1).labels[0][0]
 why = clf.explain(text, label)
@@ -36,7 +39,8 @@ print(why)
 # %%
 # The parts add up
 # ----------------
-# To the estimate of the label by the measurements, and to the margin of the ranker. This is a test of the library, too.
+# To the estimate of the label by the measurements, and to the margin of the ranker. This is a test of the library,
+# too.
 
 print(f"{why.constant + sum(value for _, value in why.parts):.6f} = {why.score:.6f}")
 print(f"{why.ranker.constant + sum(value for _, value in why.ranker.parts):.6f} = {why.ranker.score:.6f}")

@@ -8,8 +8,8 @@ Seven ways from measurements back to labels, on the same measurements; and an ei
 # %%
 # The same regressions for all
 # ----------------------------
-# A decoder does not learn (but for one), so the model is fitted once. ``path`` decodes for several support sizes in one
-# run where the algorithm allows that.
+# A decoder does not learn (but for one), so the model is fitted once. ``path`` decodes for several support sizes in
+# one run where the algorithm allows that.
 
 import time
 
@@ -91,10 +91,14 @@ class HardThresholding(Decoder):
 
 
 for m in models:
-    print(f"m = {m:3}: P@3 {100 * precision(m, HardThresholding()):.1f}, OMP {100 * results['omp'][list(models).index(m)]:.1f}")
+    print(
+        f"m = {m:3}: P@3 {100 * precision(m, HardThresholding()):.1f}, OMP {100 * precision(m, DECODERS['omp']()):.1f}"
+    )
 
 # %%
 # It is an estimator like the others: it goes into a classifier, through ``clone``, ``GridSearchCV`` and ``diagnose``.
 
-clf = CompressedLabelClassifier(HadamardCompressor(80), RidgeLearner(1.0), HardThresholding(), refiner=None, random_state=0)
+clf = CompressedLabelClassifier(
+    HadamardCompressor(80), RidgeLearner(1.0), HardThresholding(), refiner=None, random_state=0
+)
 clf.set_params(decoder__n_steps=10).fit(X[:1000], Y[:1000]).diagnose(X_test[:500], Y_test[:500])

@@ -66,8 +66,8 @@ fig.tight_layout()
 # %%
 # Fit
 # ---
-# ``features="images"`` is the paper's 1,024 representative patches; fewer are enough for so small images. X may be arrays
-# or paths of files.
+# ``features="images"`` is the paper's 1,024 representative patches; fewer are enough for so small images. X may be
+# arrays or paths of files.
 
 clf = CompressedLabelClassifier(
     "hadamard",

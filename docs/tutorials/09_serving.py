@@ -2,8 +2,8 @@
 Serve a model
 =============
 
-``labelsense serve`` puts models on the network: a page to try them on, and the REST interface of Annif. Needs the extra
-``serve``.
+``labelsense serve`` puts models on the network: a page to try them on, and the REST interface of Annif. Needs the
+extra ``serve``.
 """
 
 # %%
@@ -12,18 +12,20 @@ Serve a model
 
 import json
 import subprocess
-import sys
 import tempfile
 import urllib.parse
 import urllib.request
 from pathlib import Path
 
+import numpy as np
+
 from labelsense import CompressedLabelClassifier, HadamardCompressor, RidgeLearner
 from labelsense.data import load_debtags
 
 data = load_debtags()
-texts = [" ".join(data.features[j] for j in data.X_train[[i]].indices) for i in range(1500)]
-tags = [[data.labels[j] for j in data.Y_train[[i]].indices] for i in range(1500)]
+rows = np.random.default_rng(0).permutation(data.X_train.shape[0])[:2000]
+texts = [" ".join(data.features[j] for j in data.X_train[[i]].indices) for i in rows]
+tags = [[data.labels[j] for j in data.Y_train[[i]].indices] for i in rows]
 clf = CompressedLabelClassifier(
     HadamardCompressor(150), RidgeLearner(alpha=1.0), "omp", features="words", refiner=None, random_state=0
 ).fit(texts, tags)
@@ -32,15 +34,15 @@ folder = Path(tempfile.mkdtemp())
 clf.save(folder / "tags.model")
 
 server = subprocess.Popen(
-    [sys.executable, "-m", "labelsense_command", "serve", "--port", "0", str(folder / "tags.model")],
+    ["labelsense", "serve", "--port", "0", str(folder / "tags.model")],
     stderr=subprocess.PIPE,
     text=True,
 )
 address = server.stderr.readline().split(" at ")[1].strip()
 
 # %%
-# In a shell that is ``labelsense serve tags.model``, and the address ``http://127.0.0.1:8000/``. Open it in a browser, and
-# there is a page: labels while you type, why each was suggested, and how the decoder found it.
+# In a shell that is ``labelsense serve tags.model``, and the address ``http://127.0.0.1:8000/``. Open it in a browser,
+# and there is a page: labels while you type, why each was suggested, and how the decoder found it.
 #
 # .. image:: /_static/screenshot.png
 #    :alt: The page of the service
@@ -48,8 +50,8 @@ address = server.stderr.readline().split(" at ")[1].strip()
 #
 # Ask it
 # ------
-# With any HTTP client. The routes under ``/v1`` are those of Annif, so annif-client and Annif's own ``http`` backend work
-# unchanged.
+# With any HTTP client. The routes under ``/v1`` are those of Annif, so annif-client and Annif's own ``http`` backend
+# work unchanged.
 
 
 def ask(path, **fields):

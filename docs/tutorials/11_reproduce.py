@@ -2,9 +2,9 @@
 The paper reproduced
 ====================
 
-``labelsense reproduce`` runs the experiments of Hsu, Kakade, Langford and Zhang (2009) and compares every claim of their
-text with what was measured. This page runs a small version on bundled data and draws it; :doc:`/reproduction` has the
-figures on the paper's own data.
+``labelsense reproduce`` runs the experiments of Hsu, Kakade, Langford and Zhang (2009) and compares every claim of
+their text with what was measured. This page runs a small version on bundled data and draws it; :doc:`/reproduction`
+has the figures on the paper's own data.
 """
 
 # %%
@@ -81,5 +81,5 @@ for name in NAMES.values():
 # %%
 # All of it
 # ---------
-# ``labelsense reproduce --quick`` is a first look, ``make reproduce`` the whole: one page with all figures, and all claims
-# with verdicts. Three claims out of nineteen fail on some data, and :doc:`/reproduction` says why.
+# ``labelsense reproduce --quick`` is a first look, ``make reproduce`` the whole: one page with all figures, and all
+# claims with verdicts. Three claims out of nineteen fail on some data, and :doc:`/reproduction` says why.
