@@ -178,6 +178,40 @@ def ridge(X, Z, alpha, weights=None):
     return W, z_mean - x_mean @ W
 
 
+def boosted_log_odds(F, truth, rounds, rate, leaves, least_rows, penalty, bins=64):
+    """Log odds of rows after boosting: every cut of every leaf tried, the leaf with the largest gain split first."""
+    n = len(F)
+    cuts = []
+    for column in np.sort(F, axis=0).T:
+        found = column[[max(0, b * n // bins - 1) for b in range(1, bins)]]
+        cuts.append(np.unique(found[found < column[-1]]))
+    odds = np.full(n, np.log(truth.mean() / (1 - truth.mean())))
+    for _ in range(rounds):
+        p = 1 / (1 + np.exp(-odds))
+        first, second = p - truth, p * (1 - p)
+
+        def strength(rows, first=first, second=second):
+            return first[rows].sum() ** 2 / (second[rows].sum() + penalty)
+
+        tree = [np.arange(n)]
+        while len(tree) < leaves:
+            splits = [
+                (strength(rows[low]) + strength(rows[~low]) - strength(rows), place, low)
+                for place, rows in enumerate(tree)
+                for f in range(F.shape[1])
+                for cut in cuts[f]
+                if least_rows <= (low := F[rows, f] <= cut).sum() <= len(rows) - least_rows
+            ]
+            if not splits or (best := max(splits, key=lambda split: split[0]))[0] <= 0:
+                break
+            _, place, low = best
+            rows = tree.pop(place)
+            tree += [rows[low], rows[~low]]
+        for rows in tree:
+            odds[rows] -= rate * first[rows].sum() / (second[rows].sum() + penalty)
+    return odds
+
+
 def loss_decoding(M, f, loss):
     """The total loss of each label: over all subproblems, of the margin of its half."""
     m, d = M.shape

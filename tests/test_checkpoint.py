@@ -52,12 +52,12 @@ class TestSteps:
             step = next_step("sum")
             step.save(lambda: {"x": np.zeros(1)})
             assert step.load() is None
-            step.save(lambda: {"x": np.ones(1)}, done=True)
+            step.finish({"x": np.ones(1)})
             assert step.load()["x"] == 1
 
     def test_nothing_is_kept_by_default(self):
         step = next_step("sum")
-        step.save(lambda: {"x": np.zeros(1)}, done=True)
+        step.finish({"x": np.zeros(1)})
         assert step.load() is None
         with pytest.raises(RuntimeError, match="no folder for temporary files"):
             next_folder("chunks")

@@ -11,7 +11,7 @@ from labelsense import (
     RidgeLearner,
     WhitenedCompressor,
 )
-from labelsense.chooser import BUDGETS, choose, choose_compressor, choose_measurements, scalings
+from labelsense.chooser import BUDGETS, Tried, choose, choose_compressor, choose_measurements, sample, scalings
 from labelsense.data import make_tagged_documents
 
 
@@ -22,6 +22,33 @@ def documents():
 
 def pick(X, Y, budget="fast", **settings):
     return choose(X, sp.csr_array(Y), BUDGETS[budget], **{"scale": True, "kernels": True, "random_state": 0} | settings)
+
+
+def tried(by_row):
+    by_row = np.asarray(by_row, np.float32)
+    return Tried(None, 1.0, None, {"P@1": float(by_row.mean())}, by_row, 0.0)
+
+
+class TestSample:
+    def test_is_of_all_rows_where_they_are_few(self):
+        Y = sp.csr_array(np.eye(6))
+        rows, some = sample(Y, 10, np.random.RandomState(0))
+        assert rows.tolist() == list(range(6))
+        assert (some != Y).nnz == 0
+
+    def test_is_of_rows_where_labels_are_frequent(self, documents):
+        Y = sp.csr_array(documents[1])
+        rows, some = sample(Y, 100, np.random.RandomState(0))
+        assert len(rows) == len(set(rows)) == 100
+        assert (some != Y[rows]).nnz == 0
+
+    def test_has_all_rows_of_some_labels_where_labels_are_rare(self):
+        labels = np.random.default_rng(0).permutation(4000) // 4
+        Y = sp.csr_array((np.ones(4000), labels, np.arange(4001)), shape=(4000, 1000))
+        rows, some = sample(Y, 100, np.random.RandomState(0))
+        assert len(rows) == 100
+        assert some.shape == (len(rows), 25)
+        assert set(np.bincount(some.indices)) == set(np.bincount(Y.indices)) == {4}
 
 
 class TestScalings:
@@ -36,12 +63,17 @@ class TestScalings:
 
 
 class TestChoice:
-    def test_is_the_most_precise_of_what_was_tried(self, documents):
+    def test_is_the_most_precise_penalty_of_a_scaling(self, documents):
         choice = pick(*documents)
-        best = max(choice.tried, key=lambda tried: tried.precision)
-        assert choice.features == best.features
+        best = max((t for t in choice.tried if t.features == choice.features), key=lambda tried: tried.precision)
         assert choice.learner.alpha == best.alpha
         assert len({tried.features for tried in choice.tried}) == 3
+
+    def test_another_scaling_than_the_first_must_be_better_by_a_standard_error(self):
+        first, other = (tried(values) for values in ([0, 1, 0, 1] * 25, [0, 1, 0, 1] * 24 + [1, 1, 0, 1]))
+        assert not other.clearly_beats(first)
+        assert tried([1, 1, 0, 1] * 25).clearly_beats(first)
+        assert not first.clearly_beats(first)
 
     def test_precision_is_that_of_refits_without_the_row(self, documents):
         X, Y = documents[0][:60], sp.csr_array(documents[1][:60])

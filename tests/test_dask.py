@@ -14,6 +14,7 @@ from labelsense import CompressedLabelClassifier, RidgeLearner, load_model
 from labelsense._chunks import ListChunks
 from labelsense.data import Examples, write_examples
 from labelsense.data.splits import split_files
+from labelsense.refine import Refiner
 
 da = pytest.importorskip("dask.array")
 import dask.bag as db  # noqa: E402
@@ -92,6 +93,23 @@ class TestEqualsOneProcess:
         model.save(tmp_path / "m")
         np.testing.assert_array_equal(load_model(tmp_path / "m").predict_topk(X, 3).labels, wanted.labels)
 
+    @pytest.mark.parametrize("solver", ["primal", "cg"])
+    def test_refined(self, solver, client, tmp_path, monkeypatch):
+        monkeypatch.setattr("labelsense.refine.trees.ROUNDS", 10)
+        learner = RidgeLearner(0.5, solver=solver, tol=1e-5, random_state=0)
+        parts = PARTS | {"learner": learner, "refiner": Refiner(10, n_calibration=50)}
+        expected = CompressedLabelClassifier(**parts).fit(X, Y)
+        model = DaskCompressedLabelClassifier(**parts, client=client).fit(dask_array(X), dask_array(Y))
+        lazy = model.predict_proba(dask_array(X))
+        P, Q = sp.vstack([block.compute() for block in lazy.blocks]), expected.predict_proba(X)
+        assert np.mean(abs(P - Q).data) < 1e-4
+        top, wanted = model.predict_topk(dask_array(X), 3).labels.compute(), expected.predict_topk(X, 3).labels
+        assert (top == wanted).all(axis=1).mean() > 0.99
+        model.save(tmp_path / "m")
+        loaded = load_model(tmp_path / "m")
+        assert (loaded.predict_proba(X) != model.to_local().predict_proba(X)).nnz == 0
+        assert str(loaded.report_) == str(expected.report_)
+
     def test_data_frames(self, client):
         dd, pd = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
         labels = ["|".join(row) for row in LISTS]
@@ -126,8 +144,18 @@ class TestEqualsOneProcess:
             model.partial_fit(blocks(X[rows]), blocks(LISTS[rows]))
             expected.partial_fit(X[rows], LISTS[rows])
         assert model.labels_ == expected.labels_
+        assert not hasattr(model, "predict_proba")
         np.testing.assert_array_equal(model.label_counts_, expected.label_counts_)
         np.testing.assert_allclose(model.measure(X), expected.measure(X), atol=1e-4)
+
+    def test_updates_of_a_refined_model(self, client, monkeypatch):
+        monkeypatch.setattr("labelsense.refine.trees.ROUNDS", 10)
+        parts = PARTS | {"learner": RidgeLearner(0.5, updatable=True), "refiner": Refiner(10, n_calibration=50)}
+        model = DaskCompressedLabelClassifier(**parts, client=client).fit(blocks(X[:200]), blocks(Y[:200]))
+        local = model.to_local()
+        model.partial_fit(blocks(X[200:]), blocks(Y[200:]))
+        local.partial_fit(X[200:], Y[200:])
+        assert abs(model.predict_proba(X) - local.predict_proba(X)).max() < 1e-3
 
     def test_sums_have_the_bytes_of_one_process(self, client):
         numbers = np.random.default_rng(0).normal(size=(300, 50)).astype(np.float32)

@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+import reference
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import expit
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import log_loss
 from sklearn.svm import LinearSVC
 
 from labelsense import OMPDecoder, RidgeLearner, WhitenedCompressor, _kernels
@@ -185,15 +188,29 @@ class TestTrees:
         F[:, 2] = np.round(F[:, 2])
         return F, F[:, 0] * F[:, 1] + F[:, 2] + rng.normal(size=n) > 1
 
-    def test_equal_scikit_learn(self, monkeypatch):
-        F, truth = self.pairs()
-        fitted = []
-        fit = HistGradientBoostingClassifier.fit
-        monkeypatch.setattr(
-            HistGradientBoostingClassifier, "fit", lambda self, *a: fitted.append(fit(self, *a)) or self
-        )
-        trees = BoostedTrees.train(F, truth)
-        np.testing.assert_allclose(trees.log_odds(F), fitted[0].decision_function(F), atol=1e-10)
+    @pytest.mark.parametrize(("leaves", "least_rows", "penalty"), [(2, 1, 0.0), (6, 5, 1.0), (6, 40, 10.0)])
+    def test_equal_the_slow_version(self, leaves, least_rows, penalty):
+        F, truth = self.pairs(150)
+        booster = _kernels.Booster(F, truth.view(np.uint8), 0.3, leaves, least_rows, penalty, F.shape[1])
+        booster.grow(3)
+        booster.grow(2)
+        slow = reference.boosted_log_odds(F.astype(np.float64), truth, 5, 0.3, leaves, least_rows, penalty)
+        np.testing.assert_allclose(BoostedTrees(*booster.trees()).log_odds(F), slow, atol=1e-9)
+
+    def test_are_as_good_as_those_of_scikit_learn(self):
+        F, truth = self.pairs(8000)
+        known, new = slice(0, 5000), slice(5000, 8000)
+        theirs = HistGradientBoostingClassifier(
+            max_iter=100, learning_rate=0.08, max_leaf_nodes=15, min_samples_leaf=100, l2_regularization=10.0
+        ).fit(F[known], truth[known])
+        booster = _kernels.Booster(F[known], truth[known].view(np.uint8), 0.08, 15, 100, 10.0, F.shape[1])
+        booster.grow(100)
+        ours = expit(BoostedTrees(*booster.trees()).log_odds(F[new]))
+        assert log_loss(truth[new], ours) < 1.01 * log_loss(truth[new], theirs.predict_proba(F[new])[:, 1])
+
+    def test_of_equal_features_say_what_is_usual(self):
+        F, truth = np.ones((40, 3), np.float32), np.arange(40) % 4 == 0
+        np.testing.assert_allclose(BoostedTrees.train(F, truth).log_odds(F), np.log(1 / 3))
 
     @pytest.mark.parametrize("column", [None, 2], ids=["all", "one"])
     def test_probabilities_are_calibrated(self, column):

@@ -18,10 +18,12 @@ from labelsense import _checkpoint, load_model, out_of_core
 from labelsense.data import Examples, read_examples, store, write_examples
 from labelsense.data.formats import detect_format
 from labelsense.out_of_core import needs_memory, scratch_folder, train_file, train_stream
+from labelsense.refine import Refiner, trees
 from labelsense.scale import Choices, evaluate_stream
 from labelsense.training import train
 
 PLAIN = {"n_measurements": 30, "random_state": 1}
+REFINED = {"refiner": Refiner(10, n_calibration=50), "hold_out": False}
 
 
 @pytest.fixture(autouse=True)
@@ -30,6 +32,7 @@ def small_chunks(monkeypatch):
     monkeypatch.setattr(out_of_core, "EXPANSION", 1e6)
     monkeypatch.setattr(store, "CHUNK_ROWS", 70)
     monkeypatch.setattr(out_of_core, "CHUNK_ROWS", 70)
+    monkeypatch.setattr(trees, "ROUNDS", 10)
 
 
 def batches(X, Y, size=35):
@@ -77,6 +80,20 @@ class TestEqualsTrainingInMemory:
                 each.partial_fit(X[:50], Y[:50])
             np.testing.assert_allclose(model.measure(X), expected.measure(X), atol=1e-4)
 
+    def test_refined(self, tmp_path):
+        choices = Choices(**PLAIN, hold_out=False, alpha=0.5, refiner="auto")
+        model = train_stream(batches(TEXTS, LISTS), tmp_path, choices, memory=1e9).model
+        expected = choices.make("words")[0].fit(TEXTS, LISTS)
+        assert str(model.report_) == str(expected.report_)
+        assert model.threshold_ == pytest.approx(expected.threshold_, abs=1e-3)
+        P, Q = (each.predict_proba(TEXTS) for each in (model, expected))
+        differences = abs(P - Q).data  # of the last digit, and now and then on the other side of a tree's threshold
+        assert (np.mean(differences) < 1e-4, np.mean(differences > 1e-3) < 0.01) == (True, True)
+        labels = [each.predict_topk(TEXTS).labels for each in (model, expected)]
+        assert (labels[0] == labels[1]).all(axis=1).mean() > 0.99
+        model.save(tmp_path / "model")
+        np.testing.assert_array_equal(load_model(tmp_path / "model").predict_topk(TEXTS).labels, labels[0])
+
     def test_labels_with_names(self, tmp_path):
         parts = [Examples(part.X, part.Y, labels=[f"tag {j}" for j in range(40)]) for part in batches(X, Y)]
         model = train_stream(parts, tmp_path, Choices(**PLAIN), memory=1e9).model
@@ -115,6 +132,10 @@ class TestEqualsTrainingInMemory:
 
 
 class TestRefusals:
+    def test_refinement_that_does_not_fit(self, tmp_path):
+        with pytest.raises(MemoryError, match=r"Refinement takes about 0.00 GB, and 0.00 GB are allowed"):
+            train_stream(batches(TEXTS, LISTS), tmp_path, Choices(**PLAIN, **REFINED), memory=1e5)
+
     @pytest.mark.parametrize(
         ("options", "message"),
         [
@@ -179,8 +200,17 @@ def kill_at(monkeypatch, number, after=False):
 
 
 class TestKilled:
-    @pytest.mark.parametrize("solver_memory", [1e9, 9e5], ids=["primal", "cg"])
-    def test_goes_on_and_ends_in_the_same_bytes(self, solver_memory, tmp_path, monkeypatch):
+    @pytest.mark.parametrize(
+        ("solver_memory", "options", "kills"),
+        [
+            (1e9, {}, 6),
+            (9e5, {}, 6),
+            (1e9, REFINED, 5),
+            (9e5, REFINED | {"alpha": 1.0}, 3),
+        ],
+        ids=["primal", "cg", "primal refined", "cg refined"],
+    )
+    def test_goes_on_and_ends_in_the_same_bytes(self, solver_memory, options, kills, tmp_path, monkeypatch):
         monkeypatch.setattr(_checkpoint, "EVERY", 0)
         monkeypatch.setattr(_checkpoint, "SHARE", 0)
         monkeypatch.setattr(out_of_core, "OVERHEAD", 0)
@@ -189,13 +219,15 @@ class TestKilled:
         monkeypatch.setattr("labelsense.regress.iterative.HELD_OUT_TOL", 0.3)  # fewer steps
 
         def learn(name):
-            model, report = train_stream(batches(rows, Y), tmp_path / name, Choices(**PLAIN), memory=solver_memory)
-            return model.learner_.coef_.tobytes(), report | {"seconds": 0}
+            choices = Choices(**PLAIN, **options)
+            model, report = train_stream(batches(rows, Y), tmp_path / name, choices, memory=solver_memory)
+            model.save(tmp_path / "model")
+            return (tmp_path / "model").read_bytes(), report | {"seconds": 0}
 
         with monkeypatch.context() as patch:
             count = kill_at(patch, 10**6)
             expected = learn("undisturbed")
-        for number in np.unique(np.linspace(1, count(), 6).astype(int)):
+        for number in np.unique(np.linspace(1, count(), kills).astype(int)):
             with monkeypatch.context() as patch:
                 kill_at(patch, number, after=number % 2 == 0)
                 with pytest.raises(Killed):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 import zlib
 from collections import Counter
@@ -90,14 +91,19 @@ class Step:
         except FormatError:
             return None
 
-    def save(self, state: Callable[[], State], *, done: bool = False) -> None:
-        """Keep arrays, if the last time is long ago or if the step is done."""
+    def save(self, state: Callable[[], State]) -> None:
+        """Keep arrays, if the last time is long ago."""
         start = time.monotonic()
-        if self._path is None or (start - self._written < self._wait and not done):
+        if self._path is None or start - self._written < self._wait:
             return
         write_checked(self._path, state())
         self._written = time.monotonic()
         self._wait = max(EVERY, SHARE * (self._written - start))
+
+    def finish(self, state: State) -> None:
+        """Keep arrays: what came of the step."""
+        if self._path is not None:
+            write_checked(self._path, state)
 
 
 class _Steps:
@@ -122,6 +128,22 @@ def checkpoints_in(folder: Path) -> Iterator[None]:
         yield
     finally:
         _steps.reset(token)
+
+
+@contextmanager
+def steps_within(kind: str) -> Iterator[None]:
+    """Keep the long steps within in a folder of their own, which is removed once they are done.
+
+    What comes of them is to be kept by a step outside.
+    """
+    steps = _steps.get()
+    if steps is None:
+        yield
+        return
+    folder = steps.next(kind)
+    with checkpoints_in(folder):
+        yield
+    shutil.rmtree(folder)
 
 
 def next_step(kind: str) -> Step:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,13 +29,56 @@ class Chunks(ABC):
 
     lengths: IntArray
 
+    @property
+    def room(self) -> float:
+        """How many bytes of other chunks can be kept where these are."""
+        return math.inf
+
     @abstractmethod
     def results(self, function: Callable[..., Any], items: Sequence[Any] | None = None) -> Iterator[Any]:
         """Yield ``function(chunk)``, or ``function(chunk, item)``, of each chunk, in order."""
 
     @abstractmethod
-    def map(self, function: Callable[[Any], Any]) -> Chunks:
-        """Return the chunks that a function makes of these, of as many rows, kept where these are."""
+    def map(
+        self,
+        function: Callable[..., Any],
+        items: Sequence[Any] | None = None,
+        lengths: IntArray | None = None,
+        step: str = "features",
+    ) -> Chunks:
+        """Return the chunks that a function makes of these, kept where these are.
+
+        Of as many rows, if no others are given. The step is what progress is reported of.
+        """
+
+    @abstractmethod
+    def paired(self, *others: Any) -> Chunks:
+        """Return tuples of a chunk of these, and of each of the others, which are kept in the same way."""
+
+    def then(self, function: Callable[..., Any], items: Sequence[Any], lengths: IntArray) -> LazyChunks:
+        """Return what a function makes of each chunk and its item, made again whenever it is needed."""
+        return LazyChunks(self, function, items, lengths)
+
+    def beside(self, *others: Chunks) -> LazyChunks:
+        """Return tuples of a chunk of these, and of each of the others, put together whenever they are needed."""
+        first, *rest = (_as_lazy(chunks) for chunks in (self, *others))
+        pairs = first.chunks.paired(*(other.chunks for other in rest))
+        each = _Each(tuple(lazy.function for lazy in (first, *rest)))
+        return LazyChunks(pairs, each, list(zip(*(lazy.items for lazy in (first, *rest)), strict=True)), self.lengths)
+
+    def regroup(
+        self,
+        select: Callable[..., Any],
+        groups: Sequence[Any],
+        combine: Callable[[list[Any], Any], Any],
+        items: Sequence[Any] | None = None,
+    ) -> Iterator[Any]:
+        """Yield ``combine(parts, group)`` of each group: a shuffle.
+
+        The parts are ``select(chunk, group)``, or ``select(chunk, item, group)``, of all chunks, in order.
+        """
+        for group in groups:
+            yield combine(list(self.results(Bound(select, group), items)), group)
 
     def total(self, function: Callable[..., Any], items: Sequence[Any] | None = None) -> Any:
         """Return the sum of ``function`` of all chunks: arrays, numbers, or what else has ``+`` and ``+=``.
@@ -64,8 +109,109 @@ class ListChunks(Chunks):
     def results(self, function: Callable[..., Any], items: Sequence[Any] | None = None) -> Iterator[Any]:
         return map(function, self.chunks) if items is None else map(function, self.chunks, items)
 
-    def map(self, function: Callable[[Any], Any]) -> ListChunks:
-        return ListChunks(map(function, self.chunks), self.lengths)
+    def map(
+        self,
+        function: Callable[..., Any],
+        items: Sequence[Any] | None = None,
+        lengths: IntArray | None = None,
+        step: str = "features",
+    ) -> ListChunks:
+        return ListChunks(self.results(function, items), self.lengths if lengths is None else lengths)
+
+    def paired(self, *others: Any) -> ListChunks:
+        return ListChunks(zip(self.chunks, *(other.chunks for other in others), strict=True), self.lengths)
+
+
+class LazyChunks(Chunks):
+    """What a function makes of each of other chunks and an item, made whenever it is needed.
+
+    Parameters
+    ----------
+    chunks : Chunks
+    function : callable
+    items : sequence
+        One for each chunk.
+    lengths : array
+        How many rows each chunk then has.
+    """
+
+    def __init__(self, chunks: Chunks, function: Callable[..., Any], items: Sequence[Any], lengths: IntArray) -> None:
+        self.chunks, self.function, self.items, self.lengths = chunks, function, items, lengths
+
+    def results(self, function: Callable[..., Any], items: Sequence[Any] | None = None) -> Iterator[Any]:
+        return self.chunks.results(_Then(self.function, function), self._with(items))
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        items: Sequence[Any] | None = None,
+        lengths: IntArray | None = None,
+        step: str = "features",
+    ) -> Chunks:
+        lengths = self.lengths if lengths is None else lengths
+        return self.chunks.map(_Then(self.function, function), self._with(items), lengths, step)
+
+    def total(self, function: Callable[..., Any], items: Sequence[Any] | None = None) -> Any:
+        return self.chunks.total(_Then(self.function, function), self._with(items))
+
+    def paired(self, *others: Any) -> Chunks:
+        return self.beside(*others)
+
+    def regroup(
+        self,
+        select: Callable[..., Any],
+        groups: Sequence[Any],
+        combine: Callable[[list[Any], Any], Any],
+        items: Sequence[Any] | None = None,
+    ) -> Iterator[Any]:
+        return self.chunks.regroup(_Then(self.function, select), groups, combine, self._with(items))
+
+    def _with(self, items: Sequence[Any] | None) -> list[Any]:
+        if items is None:
+            return [(item,) for item in self.items]
+        return list(zip(self.items, items, strict=True))
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A function with its last argument."""
+
+    function: Callable[..., Any]
+    last: Any
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.function(*arguments, self.last)
+
+
+@dataclass(frozen=True)
+class _Then:
+    """One function after another."""
+
+    first: Callable[..., Any]
+    second: Callable[..., Any]
+
+    def __call__(self, chunk: Any, items: tuple[Any, ...], *groups: Any) -> Any:
+        return self.second(self.first(chunk, items[0]), *items[1:], *groups)
+
+
+@dataclass(frozen=True)
+class _Each:
+    """A function for each of a tuple of chunks."""
+
+    functions: tuple[Callable[..., Any], ...]
+
+    def __call__(self, chunks: tuple[Any, ...], items: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(f(chunk, item) for f, chunk, item in zip(self.functions, chunks, items, strict=True))
+
+
+def _same(chunk: Any, item: None) -> Any:
+    return chunk
+
+
+def _as_lazy(chunks: Chunks) -> LazyChunks:
+    if isinstance(chunks, LazyChunks):
+        return chunks
+    return chunks.then(_same, [None] * len(chunks.lengths), chunks.lengths)
 
 
 def split(values: Any, lengths: IntArray) -> list[Any]:

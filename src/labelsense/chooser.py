@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,11 @@ from sklearn.utils import check_random_state
 from labelsense._blocks import map_rows
 from labelsense._memory import available_memory
 from labelsense._progress import log
-from labelsense._typing import CSR, FloatArray
+from labelsense._typing import CSR, FloatArray, IntArray
 from labelsense.compress import Compressor, HadamardCompressor, PLSTCompressor, WhitenedCompressor
 from labelsense.features import make_features
 from labelsense.labels import top_k
-from labelsense.metrics import ranking_figures
+from labelsense.metrics._pairs import are_true
 from labelsense.reconstruct import Decoder, OMPDecoder, ProjectionDecoder
 from labelsense.refine import Reconstruction, Refiner
 from labelsense.regress import KernelRidgeLearner, Learner, RBFKernel, RidgeLearner
@@ -31,6 +31,7 @@ GAMMAS = (0.25, 0.5, 1.0, 2.0, 4.0)  # over the mean square of a row
 DECODED_ROWS = 128
 MEASUREMENTS, LEAST_MEASUREMENTS = 6.3, 100  # m is so many square roots of d, and not fewer
 MEMORY_SHARE = 0.5  # of what is free, for the kernel matrix or for a whitened A
+RARE = 1.0  # mean rows of a label in a sample of rows, below which labels are sampled instead
 FITS = 5  # fits of all rows that a fit with leave-one-out and refinement costs
 
 
@@ -74,12 +75,18 @@ class Tried:
     alpha: float
     gamma: float | None  # None without a kernel
     figures: dict[str, float]
+    by_row: FloatArray = field(repr=False)  # the mean of P@1, P@3 and P@5
     seconds: float
 
     @property
     def precision(self) -> float:
         """The mean of P@1, P@3 and P@5."""
         return sum(self.figures.values()) / len(self.figures)
+
+    def clearly_beats(self, other: Tried) -> bool:
+        """Whether it is better by more than one standard error of the difference."""
+        more = self.by_row - other.by_row
+        return bool(more.mean() > more.std() / math.sqrt(len(more)))
 
     def make_learner(self) -> Learner:
         """Return the learner that was tried."""
@@ -105,17 +112,20 @@ def choose(X: Any, Y: CSR, budget: Budget, *, scale: bool, kernels: bool, random
     """Choose how to scale features, if they may be, and a learner with its penalty, a kernel if there may be one.
 
     On a sample of the rows, each setting predicts the measurements of every row by a model that has not seen the row
-    (leave-one-out in closed form), these are decoded, and the most precise one wins.
+    (leave-one-out in closed form), these are decoded, and the most precise one wins. Of the scalings, the first one
+    does unless another is clearly better.
     """
     random = check_random_state(random_state)
-    n, m = X.shape[0], choose_measurements(Y.shape[1])
-    rows = np.sort(random.permutation(n)[: budget.sample])
-    trial = _Trial(X[rows], Y[rows], m, random.randint(2**31))
+    m = choose_measurements(Y.shape[1])
+    rows, some = sample(Y, budget.sample, random)
+    trial = _Trial(X[rows], some, random.randint(2**31))
     words = scalings(X) if scale else [None]
     scaled = {word: trial.X if word is None else make_features(word).fit_transform(trial.X) for word in words}
     for word, F in scaled.items():
         trial.walk_penalties(word, F, RidgeLearner(solver="primal" if F.shape[1] < len(rows) else "dual"))
-    best = trial.best()
+    first, best = trial.best(words[0]), trial.best()
+    if not best.clearly_beats(first):
+        best = first
     if kernels and _kernel_seconds(X, m) <= budget.kernel_seconds:
         for word in words if budget.thorough else [best.features]:
             trial.walk_kernels(word, scaled[word])
@@ -123,6 +133,24 @@ def choose(X: Any, Y: CSR, budget: Budget, *, scale: bool, kernels: bool, random
         if rival.precision > (1 + budget.gain) * best.precision:
             best = rival
     return Choice(best.features, best.make_learner(), tuple(trial.tried))
+
+
+def sample(Y: CSR, size: int, random: Any) -> tuple[IntArray, CSR]:
+    """Return about so many rows, and their labels.
+
+    Where a label has less than one row in a random sample on average, nothing could be learned from it. Then some
+    labels are taken with all their rows, and no others.
+    """
+    n, d = Y.shape
+    if n <= size or Y.nnz * size / n >= RARE * d:
+        rows = np.sort(random.permutation(n)[:size])
+        return rows, Y[rows]
+    order = random.permutation(d)
+    ends = np.cumsum(np.bincount(Y.indices, minlength=d)[order])  # rows that have several labels count several times
+    labels = np.sort(order[: max(2, int(np.searchsorted(ends, size, "right")))])
+    some = sp.csc_array(Y)[:, labels].tocsr()
+    rows = np.sort(random.permutation(np.flatnonzero(np.diff(some.indptr)))[:size])
+    return rows, sp.csr_array(some[rows])
 
 
 def choose_measurements(n_labels: int) -> int:
@@ -168,15 +196,17 @@ def scalings(X: Any) -> list[str | None]:
 class _Trial:
     """Rows on which settings are compared, and what was seen."""
 
-    def __init__(self, X: Any, Y: CSR, m: int, seed: int) -> None:
+    def __init__(self, X: Any, Y: CSR, seed: int) -> None:
         self.X, self.Y, self.tried = X, Y, list[Tried]()
+        m = choose_measurements(Y.shape[1])
         operator = WhitenedCompressor(m, random_state=seed).fit(Y).operator_
         self.Z = operator.compress(Y)
         self.reconstruction = Reconstruction.by(OMPDecoder(penalty=0.1), operator)
 
-    def best(self) -> Tried:
-        """Return the most precise setting so far."""
-        return max(self.tried, key=lambda tried: tried.precision)
+    def best(self, *words: str | None) -> Tried:
+        """Return the most precise setting so far, with one of some scalings if they are given."""
+        tried = [tried for tried in self.tried if not words or tried.features in words]
+        return max(tried, key=lambda tried: tried.precision)
 
     def walk_penalties(self, word: str | None, F: Any, learner: Any, start: int = len(ALPHAS) // 2) -> int:
         """Try penalties downhill from one of the grid; return the place of the best."""
@@ -210,19 +240,21 @@ class _Trial:
 
     def _try(self, word: str | None, F: Any, learner: Any) -> float:
         start = time.perf_counter()
-        figures = self._precision(learner.fit_out_of_sample(F, self.Z))
+        by_row = self._precision(learner.fit_out_of_sample(F, self.Z))
+        figures = {f"P@{k}": float(values.mean()) for k, values in zip(KS, by_row, strict=True)}
         gamma = learner.kernel.gamma if hasattr(learner, "kernel") else None
-        tried = Tried(word, learner.alpha, gamma, figures, time.perf_counter() - start)
+        tried = Tried(word, learner.alpha, gamma, figures, by_row.mean(axis=0), time.perf_counter() - start)
         log("tried %s: precision %.4f", tried, tried.precision)
         self.tried.append(tried)
         return tried.precision
 
-    def _precision(self, H: FloatArray) -> dict[str, float]:
-        """Return P@1, P@3 and P@5 of the labels that measurements are decoded to."""
+    def _precision(self, H: FloatArray) -> FloatArray:
+        """Return P@1, P@3 and P@5 of each row, of the labels that measurements are decoded to, (3, n)."""
         _, decoder, state = self.reconstruction
         parts = map_rows(lambda rows: decoder.decode(state, H[rows]), len(H), DECODED_ROWS, -1)
-        figures = ranking_figures(self.Y, top_k(sp.vstack(parts, format="csr"), max(KS)), KS)
-        return {f"P@{k}": figures[f"P@{k}"] for k in KS}
+        labels = top_k(sp.vstack(parts, format="csr"), max(KS)).labels
+        hits = are_true(self.Y, np.arange(len(H))[:, None], labels)
+        return np.stack([hits[:, :k].sum(axis=1) / k for k in KS])
 
 
 def mean_square(X: Any) -> float:

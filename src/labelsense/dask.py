@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
+from sklearn.utils.metaestimators import available_if
 
 from labelsense._blocks import serially
-from labelsense._chunks import FAN_IN, Chunks
+from labelsense._chunks import FAN_IN, Bound, Chunks
 from labelsense._memory import available_memory
 from labelsense._progress import log, verbosity
 from labelsense._typing import IntArray, RandomState
@@ -34,6 +35,7 @@ from labelsense.features import make_features
 from labelsense.features.streams import StreamedFeatures
 from labelsense.labels import TopK
 from labelsense.reconstruct import Decoder
+from labelsense.refine import Refiner
 from labelsense.regress import Learner
 from labelsense.scale import Choices, fit_chunks, train_chunks, update_chunks
 from labelsense.training import Training
@@ -118,8 +120,9 @@ def train_files(
     word = choices.word(next(stream_examples(splits[0].path, splits[0].format, 1, text_fields)).kind)
     _, streamed = choices.make(word)
     raw, _ = tabulate([delayed(_load, pure=False)(split) for split in splits], streamed, client)
+    raw, memory = check_memory(raw)
     others = None if test is None else stream_examples(test, format, text_fields=text_fields)
-    return train_chunks(choices, raw, word, memory=check_memory(raw), test=others)
+    return train_chunks(choices, raw, word, memory=memory, test=others)
 
 
 def in_order(function: Callable[[Examples], Any], rows: Rows, client: Client) -> Iterator[Any]:
@@ -143,19 +146,49 @@ class DaskChunks(Chunks):
     parts : list of Delayed
     lengths : array
     client : Client
+    room : float
+        How many bytes of other chunks the workers have room for.
     """
 
-    def __init__(self, parts: list[Delayed], lengths: IntArray, client: Client) -> None:
-        self.parts, self.lengths, self.client = parts, lengths, client
+    def __init__(self, parts: list[Delayed], lengths: IntArray, client: Client, room: float = math.inf) -> None:
+        self.parts, self.lengths, self.client, self._room = parts, lengths, client, room
+
+    @property
+    def room(self) -> float:
+        return self._room
 
     def results(self, function: Callable[..., Any], items: Sequence[Any] | None = None) -> Iterator[Any]:
         for future in self._compute(self._tasks(function, items)):
             yield future.result()
 
-    def map(self, function: Callable[[Any], Any]) -> DaskChunks:
+    def map(
+        self,
+        function: Callable[..., Any],
+        items: Sequence[Any] | None = None,
+        lengths: IntArray | None = None,
+        step: str = "features",
+    ) -> DaskChunks:
         with _large_graphs():
-            parts = self.client.persist(self._tasks(function, None))
-        return DaskChunks(list(parts), self.lengths, self.client)
+            parts = self.client.persist(self._tasks(function, items))
+        return DaskChunks(list(parts), self.lengths if lengths is None else lengths, self.client)
+
+    def paired(self, *others: Any) -> DaskChunks:
+        tuples = zip(self.parts, *(other.parts for other in others), strict=True)
+        parts = [delayed(_together, pure=False)(*parts) for parts in tuples]
+        return DaskChunks(parts, self.lengths, self.client)
+
+    def regroup(
+        self,
+        select: Callable[..., Any],
+        groups: Sequence[Any],
+        combine: Callable[[list[Any], Any], Any],
+        items: Sequence[Any] | None = None,
+    ) -> Iterator[Any]:
+        call, task = delayed(_Call(combine), pure=False, traverse=False), delayed(_combine, pure=False)
+        wholes = [delayed(_Call(group), pure=False, traverse=False) for group in groups]
+        parts = [self._tasks(Bound(select, group), items) for group in groups]
+        for future in self._compute([task(call, *pair) for pair in zip(parts, wholes, strict=True)]):
+            yield future.result()
 
     def total(self, function: Callable[..., Any], items: Sequence[Any] | None = None) -> Any:
         tasks = self._tasks(function, items)
@@ -190,8 +223,8 @@ class DaskCompressedLabelClassifier(CompressedLabelClassifier):
     Parameters
     ----------
     compressor, learner, decoder, refiner, features, budget, objective, threshold, random_state, n_jobs, verbose
-        As for :class:`~labelsense.CompressedLabelClassifier`. There is no refinement yet, and by default ridge with
-        the penalty of the least error out of sample.
+        As for :class:`~labelsense.CompressedLabelClassifier`, but that the learner is by default ridge with the
+        penalty of the least error out of sample.
     client : distributed.Client, optional
         By default the one that is open.
 
@@ -214,7 +247,7 @@ class DaskCompressedLabelClassifier(CompressedLabelClassifier):
         learner: Learner | BaseEstimator | str = "auto",
         decoder: Decoder | str = "auto",
         *,
-        refiner: None = None,
+        refiner: Refiner | str | None = "auto",
         features: BaseEstimator | str | None = None,
         budget: str = "balanced",
         objective: str = "precision",
@@ -270,6 +303,11 @@ class DaskCompressedLabelClassifier(CompressedLabelClassifier):
         """Return sparse scores; for rows in pieces, as a dask array of CSR blocks."""
         return self._sparse_blocks("predict_scores", X) if _in_pieces(X) else super().predict_scores(X)
 
+    @available_if(CompressedLabelClassifier._has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Any:
+        """Return sparse probabilities; for rows in pieces, as a dask array of CSR blocks."""
+        return self.predict_scores(X)
+
     def to_local(self) -> CompressedLabelClassifier:
         """Return the ordinary classifier, with the same parts: it predicts the same, and needs no Dask."""
         local = CompressedLabelClassifier(
@@ -290,7 +328,7 @@ class DaskCompressedLabelClassifier(CompressedLabelClassifier):
         features = StreamedFeatures(None if self.features is None else make_features(self.features))
         with verbosity(self.verbose):
             raw, sparse = tabulate(examples_of(X, y), features, self._client())
-            memory = check_memory(raw)
+            raw, memory = check_memory(raw)
         fit_chunks(self, raw, features, step=step, sparse=sparse or features.scaler is not None, memory=memory)
         return self
 
@@ -334,8 +372,11 @@ def tabulate(pieces: list[Delayed], features: StreamedFeatures, client: Client) 
     return DaskChunks(parts, np.array([n for n, _ in facts], np.int64), client), sparse.pop()
 
 
-def check_memory(raw: DaskChunks) -> float:
-    """Return how many bytes a solver may take, or refuse rows that the workers have no room for."""
+def check_memory(raw: DaskChunks) -> tuple[DaskChunks, float]:
+    """Return rows that know how much room is left, and how many bytes a solver may take.
+
+    Rows that the workers have no room for are refused.
+    """
     limits = [limit or math.inf for limit in raw.client.run_on_scheduler(_memory_limits)]
     if not limits:
         raise InputError("client must have workers. Got a scheduler without any. Start some first.")
@@ -348,7 +389,8 @@ def check_memory(raw: DaskChunks) -> float:
             f"The rows take {2e-9 * rows:.1f} GB, and the {len(limits)} workers have room for {1e-9 * room:.1f} GB. "
             "Use more workers, workers with more memory, or fewer words (n_features)."
         )
-    return SOLVER_SHARE * min(*limits, available_memory())
+    raw = DaskChunks(raw.parts, raw.lengths, raw.client, room - 2 * rows)
+    return raw, SOLVER_SHARE * min(*limits, available_memory())
 
 
 def _memory_limits(dask_scheduler: Any) -> list[int]:
@@ -419,6 +461,15 @@ class _Call:
 def _apply(call: _Call, chunk: Any, *items: Any) -> Any:
     with serially(), np.errstate(over="ignore", invalid="ignore"):
         return call.function(chunk, *items)
+
+
+def _together(*chunks: Any) -> tuple[Any, ...]:
+    return chunks
+
+
+def _combine(call: _Call, parts: list[Any], group: _Call) -> Any:
+    with serially():
+        return call.function(parts, group.function)
 
 
 def _add_up(results: list[Any]) -> Any:

@@ -361,18 +361,26 @@ class CompressedLabelClassifier(LabelPredictor):
         with verbosity(self.verbose):
             _fit_reconstruction(compressor, decoder, X, Y, weights)
             learner = learn(learner, "partial_fit", X, compressor.operator_.compress(Y), weights)
-        self._set_unrefined(compressor, learner, decoder, vocabulary)
+        self._set_parts(compressor, learner, decoder, vocabulary)
         return self
 
-    def _set_unrefined(
-        self, compressor: Compressor, learner: Learner, decoder: Decoder, vocabulary: Vocabulary
+    def _set_parts(
+        self,
+        compressor: Compressor,
+        learner: Learner,
+        decoder: Decoder,
+        vocabulary: Vocabulary,
+        refiner: Refiner | None = None,
+        calibration: Calibration | None = None,
     ) -> None:
-        """Become the model of these fitted parts, without refinement."""
+        """Become the model of these fitted parts."""
         with changing:
             self.compressor_, self.decoder_, self.learner_ = compressor, decoder, learner
-            self.refiner_, self.scaling_, self.vocabulary_, self._state = None, None, vocabulary, None
-            self.threshold_ = _first(self._check_threshold(), THRESHOLD)
-            self.report_ = report_fit(self, None, None)
+            self.refiner_, self.scaling_, self.vocabulary_, self._state = refiner, None, vocabulary, None
+            self.threshold_ = _first(
+                self._check_threshold(), None if calibration is None else calibration.threshold, THRESHOLD
+            )
+            self.report_ = report_fit(self, None, calibration)
 
     def _fit_parts(
         self, X: Any, Y: CSR, learner: Learner, reconstruction: Reconstruction, refiner: Refiner | None, weights: Any

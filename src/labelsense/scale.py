@@ -29,11 +29,17 @@ from labelsense.errors import InputError
 from labelsense.estimator import CompressedLabelClassifier
 from labelsense.features import make_features
 from labelsense.features.streams import StreamedFeatures
-from labelsense.predictor import learn
+from labelsense.predictor import changing, learn
+from labelsense.refine import Reconstruction, Refiner
+from labelsense.refine.chunked import fit_refiner, kept_bytes, needed_bytes, sums_by_label
+from labelsense.refine.refiner import LEAST_ROWS
 from labelsense.regress import RidgeLearner
 from labelsense.regress.chunked import ChunkedDesign
+from labelsense.regress.out_of_sample import fit_out_of_sample
 from labelsense.training import MOST_UPDATE_WORDS, Training, describe, hold_out_rows, make_model
 from labelsense.training import make_features as make_training_features
+
+REFINEMENT_SHARE = 0.75  # of the memory, for what refinement keeps: the rest is for solvers
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,7 @@ class Choices:
     decoder: str = "omp"
     updatable: bool = False
     random_state: int = 0
+    refiner: Refiner | str | None = None
 
     def word(self, kind: str) -> str | None:
         """Return what to make of rows of a kind; None if that depends on the rows."""
@@ -59,7 +66,7 @@ class Choices:
         return word
 
     def make(self, word: str | None) -> tuple[CompressedLabelClassifier, StreamedFeatures]:
-        """Return a model without refinement, and what makes its features of rows in chunks."""
+        """Return a model, and what makes its features of rows in chunks."""
         n_features = self.n_features
         if n_features is None and self.updatable and word in ("words", "characters"):
             n_features = MOST_UPDATE_WORDS
@@ -72,7 +79,7 @@ class Choices:
             self.decoder,
             self.updatable,
             self.random_state,
-        )
+        ).set_params(refiner=self.refiner)
         return model, StreamedFeatures(None if model.features is None else make_features(model.features))
 
 
@@ -112,9 +119,8 @@ def fit_chunks(
     Chunks
         What it has learned from: features, and a column for each of its labels.
     """
-    learner = RidgeLearner("loo") if model.learner == "auto" else model._make_learner()
-    if model.refiner is not None:
-        raise InputError("refiner must be None for rows that are not all in memory.")
+    learner = RidgeLearner("loo", random_state=0) if model.learner == "auto" else model._make_learner()
+    refiner = model._make_refiner() if step == "fit" else None
     if not learner.takes_updates:
         raise InputError(
             f"learner must be ridge for rows that are not all in memory. Got {type(learner).__name__}. "
@@ -134,15 +140,24 @@ def fit_chunks(
         model.features_ = features.fit(counted.rows, counted.rows_with, counted.occurrences)
         log("%d rows, %d features, %d labels", counted.rows, features.n_features, vocabulary.n_labels)
         chunks = raw.map(Finish(features, vocabulary))
+        refiner = refiner if counted.rows >= LEAST_ROWS else None
+        if refiner is not None:
+            memory -= _check_refinement(memory, counted, features.n_features, operator, raw)
         design = ChunkedDesign(chunks, features.n_features, sparse=sparse, memory=memory)
         if rows is not None:
             design = design.rows(rows)
         decoder.support_size(operator)
         targets = design.targets(operator.compress, operator.n_measurements)
-        learner = learn(learner, step, design, targets)
+        calibration = None
+        if refiner is None:
+            learner = learn(learner, step, design, targets)
+        else:
+            H = fit_out_of_sample(learner, design, targets)
+            reconstruction = Reconstruction.by(decoder, operator)
+            calibration = fit_refiner(refiner, design, targets, H, learner, reconstruction, memory)
     model.n_features_in_ = features.n_features
     model.label_counts_, model.n_samples_seen_ = counts, counted.rows
-    model._set_unrefined(compressor, learner, decoder, vocabulary)
+    model._set_parts(compressor, learner, decoder, vocabulary, refiner, calibration)
     return chunks
 
 
@@ -158,6 +173,27 @@ def _fit_compressor(
     return compressor.fit_frequencies(n_labels, counted.label_entries / counted.rows, counts / counted.rows)
 
 
+def _check_refinement(memory: float, counted: Statistics, n_features: int, operator: Operator, raw: Chunks) -> float:
+    """Return the memory that refinement takes; refuse it if that leaves too little for the solver, or for chunks."""
+    kept = kept_bytes(counted.rows, operator.n_measurements)
+    if kept > raw.room:
+        raise MemoryError(
+            f"Refinement keeps about {1e-9 * kept:.2f} GB beside the rows, and there is room for "
+            f"{1e-9 * raw.room:.2f} GB on disk, or with the workers. Make more, use fewer measurements, or do without "
+            "(refiner=None)."
+        )
+    pairs = counted.entries * counted.label_entries / counted.rows
+    chunk_rows = int(raw.lengths.max())
+    needed = needed_bytes(n_features, operator.n_measurements, operator.n_labels, pairs, chunk_rows)
+    log("refinement takes about %.2f GB of %.2f GB", 1e-9 * needed, 1e-9 * memory)
+    if needed > REFINEMENT_SHARE * memory:
+        raise MemoryError(
+            f"Refinement takes about {1e-9 * needed:.2f} GB, and {1e-9 * REFINEMENT_SHARE * memory:.2f} GB are "
+            "allowed. Allow more, use fewer features or measurements, or do without (refiner=None)."
+        )
+    return needed
+
+
 def update_chunks(model: CompressedLabelClassifier, raw: Chunks, *, sparse: bool = True) -> None:
     """Learn from more rows, in chunks, as ``model.partial_fit`` on all of them at once does."""
     features = StreamedFeatures.fitted(model.features_, model.n_features_in_)
@@ -168,7 +204,11 @@ def update_chunks(model: CompressedLabelClassifier, raw: Chunks, *, sparse: bool
     chunks = raw.map(Finish(features, vocabulary))
     design = ChunkedDesign(chunks, features.n_features, sparse=sparse)
     counts = counted.label_counts(vocabulary)
-    model._learn_more(vocabulary, design, lambda A: design.targets(A.compress, A.n_measurements), counts)
+    sums = None if model.refiner_ is None else chunks.total(sums_by_label)
+    with changing:
+        model._learn_more(vocabulary, design, lambda A: design.targets(A.compress, A.n_measurements), counts)
+        if model.refiner_ is not None:
+            model.refiner_ = model.refiner_.updated_by(sums, counts)
 
 
 def train_chunks(

@@ -38,6 +38,7 @@ train_ranker = _variant.train_ranker
 shortlist = _variant.shortlist
 margins = _variant.margins
 standing = _variant.standing
+Booster = _variant.Booster
 add_trees = _variant.add_trees
 parse_rows = _variant.parse_rows
 format_rows = _variant.format_rows

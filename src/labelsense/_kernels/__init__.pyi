@@ -186,6 +186,21 @@ def margins(
     out: _Floats,
 ) -> None: ...
 def standing(starts: _Places, begin: int, end: int, scores: _Floats, first: int, out: _Floats) -> None: ...
+
+class Booster:
+    def __init__(
+        self,
+        features: _Floats,
+        truth: NDArray[np.uint8],
+        rate: float,
+        leaves: int,
+        least_rows: int,
+        penalty: float,
+        n_drawn: int,
+    ) -> None: ...
+    def grow(self, trees: int) -> None: ...
+    def trees(self) -> tuple[float, _Places, _Columns, _Doubles, _Columns]: ...
+
 def add_trees(
     roots: _Places, feature: _Columns, value: _Doubles, left: _Columns, features: _Floats, out: _Doubles
 ) -> None: ...

@@ -8,6 +8,7 @@
 
 #include <optional>
 
+#include "boosting.hpp"
 #include "correlation.hpp"
 #include "cosamp.hpp"
 #include "foba.hpp"
@@ -269,6 +270,20 @@ void bind_refinement(nb::module_& module) {
             standing(starts.data(), begin, end, scores.data(), static_cast<int64_t>(out.shape(1)), first, out.data());
         },
         Release());
+    nb::class_<Booster>(module, "Booster")
+        .def("__init__",
+             [](Booster* self, Array<const float, 2> features, Array<const uint8_t, 1> truth, double rate, int64_t leaves,
+                int64_t least_rows, double penalty, int64_t n_drawn) {
+                 new (self) Booster(features.data(), truth.data(), static_cast<int64_t>(features.shape(0)),
+                                    static_cast<int64_t>(features.shape(1)), {rate, leaves, least_rows, penalty, n_drawn});
+             },
+             Release())
+        .def("grow", &Booster::grow, Release())
+        .def("trees", [](const Booster& booster) {
+            return nb::make_tuple(booster.baseline, hand_over(std::vector(booster.roots)),
+                                  hand_over(std::vector(booster.feature)), hand_over(std::vector(booster.value)),
+                                  hand_over(std::vector(booster.left)));
+        });
     module.def(
         "add_trees",
         [](Places roots, Indices feature, Array<const double, 1> value, Indices left, Array<const float, 2> features,

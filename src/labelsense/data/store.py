@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -16,7 +18,7 @@ from labelsense._blocks import map_stream
 from labelsense._checkpoint import State, next_folder, read_checked, read_json, write_checked, write_json
 from labelsense._chunks import Chunks
 from labelsense._progress import report_progress
-from labelsense._typing import CSR
+from labelsense._typing import CSR, IntArray
 from labelsense.data.formats.base import Examples, concatenate
 from labelsense.errors import FormatError
 
@@ -25,15 +27,52 @@ WORD = 6  # letters
 END = "complete.json"
 
 
-class ChunkStore(Chunks):
-    """Chunks of rows, each with X and Y as CSR, in a folder.
+class StoredChunks(Chunks):
+    """Chunks that are read when they are needed, while the one before is worked on: no other is in memory.
 
-    A chunk is read when it is needed, while the one before is worked on, and no other is in memory.
+    ``map`` writes to the next folder of the checkpoints.
+    """
+
+    @abstractmethod
+    def load(self, number: int) -> Any:
+        """Return a chunk."""
+
+    def results(self, function: Callable[..., Any], items: Sequence[Any] | None = None) -> Iterator[Any]:
+        chunks = self._from(0)
+        return map(function, chunks) if items is None else map(function, chunks, items)
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        items: Sequence[Any] | None = None,
+        lengths: IntArray | None = None,
+        step: str = "features",
+    ) -> ChunkStore:
+        folder = next_folder("chunks")
+        if (done := begin_chunks(folder)) is not None:
+            wanted = self.lengths if lengths is None else lengths
+            chunks = self._from(done) if items is None else zip(self._from(done), items[done:], strict=True)
+            for number, chunk in enumerate(chunks, done):
+                report_progress(step, number / len(self.lengths))
+                made = function(chunk) if items is None else function(*chunk)
+                write_checked(_file(folder, number), *_to_arrays(made, int(wanted[number])))
+            write_json(folder / END, wanted.tolist())
+        return ChunkStore(folder)
+
+    def paired(self, *others: Any) -> StoredTuples:
+        return StoredTuples((self, *others))
+
+    def _from(self, number: int) -> Iterator[Any]:
+        return map_stream(self.load, range(number, len(self.lengths)), 1)
+
+
+class ChunkStore(StoredChunks):
+    """Chunks in a folder: rows, each with X and Y as CSR, or named arrays.
 
     Parameters
     ----------
     folder : Path
-        Where :func:`write_chunks` has written. ``map`` writes to the next folder of the checkpoints.
+        Where :func:`write_chunks` has written, or ``map``.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -41,23 +80,25 @@ class ChunkStore(Chunks):
         self.lengths = np.array(read_json(folder / END), np.int64)
         self._checked: set[int] = set()
 
-    def results(self, function: Callable[..., Any], items: Sequence[Any] | None = None) -> Iterator[Any]:
-        chunks = map_stream(self.load, range(len(self.lengths)), 1)
-        return map(function, chunks) if items is None else map(function, chunks, items)
+    @property
+    def room(self) -> float:
+        return float(shutil.disk_usage(self.folder).free)
 
-    def map(self, function: Callable[[Any], Any]) -> ChunkStore:
-        return write_chunks(next_folder("chunks"), self._shown(), function)
-
-    def load(self, number: int) -> Examples:
+    def load(self, number: int) -> Examples | State:
         """Return a chunk; the first time, its checksum is compared."""
         arrays, about = read_checked(_file(self.folder, number), number not in self._checked)
         self._checked.add(number)
-        return _from_arrays(arrays, about)
+        return _from_arrays(arrays, about) if "name" in about else arrays
 
-    def _shown(self) -> Iterator[Examples]:
-        for i, chunk in enumerate(self.results(_same)):
-            report_progress("features", i / len(self.lengths))
-            yield chunk
+
+class StoredTuples(StoredChunks):
+    """Tuples of chunks of several folders."""
+
+    def __init__(self, stores: tuple[StoredChunks, ...]) -> None:
+        self.stores, self.lengths = stores, stores[0].lengths
+
+    def load(self, number: int) -> tuple[Any, ...]:
+        return tuple(store.load(number) for store in self.stores)
 
 
 def write_chunks(folder: Path, examples: Iterable[Examples], function: Callable[[Any], Any]) -> ChunkStore:
@@ -66,19 +107,27 @@ def write_chunks(folder: Path, examples: Iterable[Examples], function: Callable[
     What is in the folder already, from a process that was killed, is kept, and as many of the examples are left out:
     they must be those that it had.
     """
+    if (done := begin_chunks(folder)) is not None:
+        lengths = [_length(folder, number) for number in range(done)]
+        for batch in islice(examples, done, None):
+            chunk = function(batch)
+            write_checked(_file(folder, len(lengths)), *_to_arrays(chunk, len(chunk)))
+            lengths.append(len(chunk))
+        write_json(folder / END, lengths)
+    return ChunkStore(folder)
+
+
+def begin_chunks(folder: Path) -> int | None:
+    """Make a folder; return how many chunks are there, up to the first that is missing or damaged; None if all are."""
     folder.mkdir(parents=True, exist_ok=True)
     if read_json(folder / END) is not None:
-        return ChunkStore(folder)
-    lengths: list[int] = []
-    with contextlib.suppress(FileNotFoundError, FormatError):  # up to the first that is missing or damaged
+        return None
+    number = 0
+    with contextlib.suppress(FileNotFoundError, FormatError):
         while True:
-            lengths.append(int(read_checked(_file(folder, len(lengths)))[1]["rows"]))
-    for batch in islice(examples, len(lengths), None):
-        chunk = function(batch)
-        write_checked(_file(folder, len(lengths)), *_to_arrays(chunk))
-        lengths.append(len(chunk))
-    write_json(folder / END, lengths)
-    return ChunkStore(folder)
+            read_checked(_file(folder, number))
+            number += 1
+    return number
 
 
 def gather(batches: Iterable[Examples]) -> Iterator[Examples]:
@@ -98,15 +147,17 @@ def _entries(batch: Examples) -> int:
     return sum(map(len, batch.X)) // WORD if isinstance(batch.X, list) else int(batch.X.nnz)
 
 
-def _same(chunk: Examples) -> Examples:
-    return chunk
-
-
 def _file(folder: Path, number: int) -> Path:
     return folder / f"{number:06d}.safetensors"
 
 
-def _to_arrays(chunk: Examples) -> tuple[State, dict[str, str]]:
+def _length(folder: Path, number: int) -> int:
+    return int(read_checked(_file(folder, number), check=False)[1]["rows"])
+
+
+def _to_arrays(chunk: Examples | State, n_rows: int) -> tuple[State, dict[str, str]]:
+    if isinstance(chunk, dict):
+        return chunk, {"rows": str(n_rows)}
     arrays: State = {}
     for letter, M in (("X", chunk.X), ("Y", chunk.Y)):
         M = sp.csr_array(M)
@@ -118,7 +169,7 @@ def _to_arrays(chunk: Examples) -> tuple[State, dict[str, str]]:
         }
     names = {"features": chunk.features, "labels": chunk.labels}
     arrays |= {key: _as_bytes(words) for key, words in names.items() if words is not None}
-    return arrays, {"rows": str(len(chunk)), "name": chunk.name}
+    return arrays, {"rows": str(n_rows), "name": chunk.name}
 
 
 def _from_arrays(arrays: State, about: dict[str, str]) -> Examples:

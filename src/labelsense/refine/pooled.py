@@ -14,6 +14,7 @@ from labelsense.refine.trees import BoostedTrees
 
 FOLDS = 3
 SURE = 1e-6  # no probability is nearer to 0 or 1
+LIKELY = 0.02  # trees judge the pairs that the logistic regression gives so much
 
 
 @storable()
@@ -21,7 +22,8 @@ class PooledModel:
     """The mean of the probabilities of a logistic regression and of boosted trees, calibrated out of sample.
 
     The first cannot overfit, the second sees what is not linear; their mean is better than either where rows are few,
-    and not much worse than the better one elsewhere.
+    and not much worse than the better one elsewhere. The first alone judges what it finds very unlikely: that is most
+    pairs.
 
     Parameters
     ----------
@@ -83,15 +85,25 @@ class PooledModel:
         if truth.all() or not truth.any():
             return cls(mean, scale, np.zeros(F.shape[1]), _share_log_odds(truth))
         linear = LogisticRegression(solver="newton-cholesky", max_iter=100).fit((F - mean) / scale, truth)
-        return cls(mean, scale, linear.coef_[0], float(linear.intercept_[0]), BoostedTrees.train(F, truth))
+        model = cls(mean, scale, linear.coef_[0], float(linear.intercept_[0]))
+        likely = model._linear(F) >= logit(LIKELY)
+        if 0 < truth[likely].sum() < likely.sum():
+            model.trees = BoostedTrees.train(F[likely], truth[likely])
+        return model
 
     def predict(self, F: FloatArray) -> FloatArray:
         """Return the probability of each pair."""
-        slope = self.weights / self.scale
-        odds = F @ slope + (self.intercept - self.mean @ slope)
+        odds = self._linear(F)
         if self.trees is not None:
-            odds = _log_odds((expit(odds) + expit(self.trees.log_odds(F))) / 2)
+            likely = np.flatnonzero(odds >= logit(LIKELY))
+            odds[likely] = _log_odds((expit(odds[likely]) + expit(self.trees.log_odds(F[likely]))) / 2)
         return expit(self.slope * odds + self.offset).astype(np.float32)
+
+    def _linear(self, F: FloatArray) -> DoubleArray:
+        """Return the log odds of each pair by the logistic regression."""
+        slope = self.weights / self.scale
+        odds: DoubleArray = F @ slope + (self.intercept - self.mean @ slope)
+        return odds
 
     def _to_parts(self) -> Parts:
         return dict(vars(self))

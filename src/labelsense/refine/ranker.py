@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from labelsense import _kernels
 from labelsense._blocks import map_rows
 from labelsense._progress import log, report_progress
 from labelsense._storage import Parts, require, require_array, storable
-from labelsense._typing import CSR, FloatArray
+from labelsense._typing import CSR, FloatArray, IntArray
 from labelsense.refine.candidates import Candidates
 
 BLOCK_PAIRS = 2**14  # pairs of a row and a label that a thread learns from between two looks at Ctrl-C
@@ -64,13 +65,43 @@ class Ranker:
         smallest : float
             Leave out weights below.
         """
-        starts, rows, has = _rows_of_labels(Y, candidates)
+        return cls.train_labels(X, *rows_of_labels(Y, candidates), C, tol, max_rounds, smallest)
+
+    @classmethod
+    def train_labels(
+        cls,
+        X: CSR,
+        starts: IntArray,
+        rows: Any,
+        has: Any,
+        C: float = 1.0,
+        tol: float = 0.1,
+        max_rounds: int = 300,
+        smallest: float = 0.0,
+        first: int = 0,
+    ) -> Ranker:
+        """Learn the labels from the first one on, given the rows of each and which of these have it.
+
+        The result for a label depends on nothing else, but for its number.
+
+        Parameters
+        ----------
+        X : CSR (n, p) of float32
+        starts : array (d + 1,)
+            Where the rows of each label start; those of labels before the first one are empty.
+        rows, has : arrays
+            As :func:`rows_of_labels` returns them.
+        C, tol, max_rounds, smallest
+            As for :meth:`train`.
+        first : int
+            The first label to learn.
+        """
         squares = np.zeros(X.shape[0])
         np.add.at(squares, np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), np.square(X.data, dtype=np.float64))
         arrays = (X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float32, copy=False))
-        d = Y.shape[1]
+        d = len(starts) - 1
         cuts = np.searchsorted(starts, np.arange(0, starts[-1], BLOCK_PAIRS)[1:])
-        bounds = np.unique(np.concatenate([[0], cuts, [d]]))
+        bounds = np.unique(np.concatenate([[first], cuts[cuts > first], [d]]))
 
         def learn(piece: slice) -> Any:
             report_progress("classifiers of labels", float(starts[bounds[piece.start]] / max(1, starts[-1])))
@@ -90,12 +121,21 @@ class Ranker:
             )
 
         parts = map_rows(learn, len(bounds) - 1, 1, -1)
-        log("ranker: %d of %d classifiers were still changing at the last round", sum(part[4] for part in parts), d)
+        unsettled = sum(part[4] for part in parts)
+        log("ranker: %d of %d classifiers were still changing at the last round", unsettled, d - first)
         counts = np.concatenate([np.diff(part[2]) for part in parts])
         indptr = np.concatenate([[0], np.cumsum(counts)])
         data, indices = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-        weights = sp.csr_array((data, indices, indptr), shape=(d, X.shape[1]))
+        weights = sp.csr_array((data, indices, indptr), shape=(d - first, X.shape[1]))
         return cls(weights, np.concatenate([part[3] for part in parts]))
+
+    @classmethod
+    def join(cls, parts: Sequence[Ranker]) -> Ranker:
+        """Return the classifiers of consecutive labels as one."""
+        if len(parts) == 1:
+            return parts[0]
+        weights = sp.vstack([part.weights for part in parts], format="csr")
+        return cls(weights, np.concatenate([part.bias for part in parts]))
 
     def margins(self, X: CSR, candidates: Candidates) -> FloatArray:
         """Return w_j'x_i + b_j of each pair of a row i of X and a candidate j."""
@@ -132,7 +172,7 @@ class Ranker:
         return cls(weights, parts["bias"])
 
 
-def _rows_of_labels(Y: CSR, candidates: Candidates) -> tuple[Any, Any, Any]:
+def rows_of_labels(Y: CSR, candidates: Candidates) -> tuple[Any, Any, Any]:
     """Return the rows of each label, those that have it and those for which it is a candidate, and which have it."""
     is_candidate = candidates.matrix(np.ones(len(candidates), np.float32))
     has = sp.csr_array((np.full(Y.nnz, 2, np.float32), Y.indices, Y.indptr), shape=Y.shape)

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, check_random_state
 
@@ -15,7 +16,7 @@ from labelsense._progress import log
 from labelsense._storage import require, storable
 from labelsense._typing import CSR, FloatArray, IntArray, RandomState
 from labelsense._validation import check_count
-from labelsense.labels import top_k
+from labelsense.labels import count_labels, top_k
 from labelsense.metrics import best_f1_threshold, ranking_figures
 from labelsense.refine.candidates import Candidates, concatenate
 from labelsense.refine.pooled import PooledModel
@@ -121,8 +122,8 @@ class Refiner(BaseEstimator):
             H_rest = model.fit_out_of_sample(_safe_indexing(X, rest), Z[rest], **weights)
             stage = Stage.learn(rows[rest], H_rest, Y[rest], reconstruction, k, self.C)
             H_held = np.asarray(model.predict(_safe_indexing(X, held)), np.float32).reshape(len(held), -1)
-            parts.append((*stage.pairs(rows[held], H_held, reconstruction), held))
-        calibration = self._judge(stage.judges(), parts, Y)
+            parts.append((*stage.pairs(rows[held], H_held, reconstruction), Y[held]))
+        calibration = self._judge(stage.judges(), parts)
         log("refine: all rows")
         self._stage, self.n_candidates_ = Stage.learn(rows, H, Y, reconstruction, k, self.C), k
         return calibration
@@ -138,8 +139,12 @@ class Refiner(BaseEstimator):
         Label counts and centroids add up; classifiers of labels and probabilities stay as they are. Labels that are new
         have no classifier.
         """
+        return self.updated_by(sign * (as_rows(X).T @ Y), sign * count_labels(Y))
+
+    def updated_by(self, sums: CSR, label_counts: IntArray) -> Refiner:
+        """Do what :meth:`updated` does, given the sums of the rows of each label, (p, d), and how many there are."""
         refiner = copy(self)
-        refiner._stage = self._stage.updated(as_rows(X), Y, sign)
+        refiner._stage = self._stage.updated(sums, label_counts)
         return refiner
 
     @property
@@ -151,12 +156,13 @@ class Refiner(BaseEstimator):
         """Refuse what a file says if it is of other sizes."""
         self._stage.check_sizes(n_features, n_measurements, n_labels)
 
-    def _judge(
-        self, judges: dict[str, int], parts: list[tuple[Candidates, FloatArray, IntArray]], Y: CSR
-    ) -> Calibration:
-        """Learn probabilities of pairs that are out of sample, or whom to follow if there is no gain in it."""
+    def _judge(self, judges: dict[str, int], parts: list[tuple[Candidates, FloatArray, CSR]]) -> Calibration:
+        """Learn probabilities of pairs that are out of sample, or whom to follow if there is no gain in it.
+
+        Of each part of the rows there are the candidates, the features of these, and the labels.
+        """
         candidates = concatenate([part[0] for part in parts])
-        F, Y = np.concatenate([part[1] for part in parts]), Y[np.concatenate([part[2] for part in parts])]
+        F, Y = np.concatenate([part[1] for part in parts]), sp.vstack([part[2] for part in parts], format="csr")
         truth = candidates.are_in(Y)
 
         def figures(values: FloatArray) -> dict[str, float]:
@@ -174,11 +180,11 @@ class Refiner(BaseEstimator):
         return Calibration(Y.shape[0], recall, seen, best, candidates.matrix(probabilities), Y)
 
     def _folds(self, n: int) -> list[tuple[IntArray, IntArray]]:
-        """Return rows to learn from and rows to learn probabilities from, as often as gives enough of the latter."""
+        """Return rows to learn from and rows to learn probabilities from, as often as gives about enough of these."""
         wanted = check_count(self.n_calibration, "n_calibration", low=FOLDS)
         order = check_random_state(self.random_state).permutation(n)
         size = min(-(-n // FOLDS), wanted)
-        folds = [np.sort(order[i * size : (i + 1) * size]) for i in range(min(FOLDS, -(-wanted // size)))]
+        folds = [np.sort(order[i * size : (i + 1) * size]) for i in range(min(FOLDS, max(1, round(wanted / size))))]
         return [(np.setdiff1d(np.arange(n), held), held) for held in folds if len(held)]
 
     def _check_stored(self) -> None:

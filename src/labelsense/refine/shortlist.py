@@ -9,7 +9,7 @@ import numpy as np
 
 from labelsense import _kernels
 from labelsense._blocks import map_rows
-from labelsense._typing import CSR, FloatArray
+from labelsense._typing import CSR, FloatArray, IntArray
 from labelsense.compress.base import Operator
 from labelsense.reconstruct import Decoder
 from labelsense.refine.candidates import Candidates, concatenate
@@ -36,8 +36,13 @@ def count_candidates(Y: CSR) -> int:
 
     Twice the labels that all but one row in twenty have, and 30.
     """
-    most = float(np.quantile(np.diff(Y.indptr), 0.95)) if Y.shape[0] else 0.0
-    return min(Y.shape[1], max(50, int(2 * most) + 30))
+    return candidates_for(np.diff(Y.indptr), Y.shape[1])
+
+
+def candidates_for(label_numbers: IntArray, n_labels: int) -> int:
+    """Return what :func:`count_candidates` does, for rows that have these numbers of labels."""
+    most = float(np.quantile(label_numbers, 0.95)) if len(label_numbers) else 0.0
+    return min(n_labels, max(50, int(2 * most) + 30))
 
 
 def shortlist(
@@ -49,6 +54,8 @@ def shortlist(
     """
     n, d = H.shape[0], reconstruction.operator.n_labels
     weights = [source.weight for source in sources]
+    if not n:
+        return Candidates(np.zeros(1, np.int64), np.zeros(0, np.int32), d), np.zeros((len(sources) + 1, 0), np.float32)
 
     def choose(rows: slice) -> tuple[Candidates, FloatArray]:
         decoded = reconstruction.decoder.decode(reconstruction.state, H[rows])

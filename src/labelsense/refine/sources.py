@@ -14,8 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsense import _kernels
+from labelsense._blocks import row_blocks
 from labelsense._storage import Parts, require, require_array, storable
-from labelsense._typing import CSR, FloatArray, IntArray
+from labelsense._typing import CSR, DoubleArray, FloatArray, IntArray
 from labelsense.compress.base import Operator, inverse_norms
 from labelsense.refine.candidates import Candidates
 
@@ -45,8 +46,8 @@ class Source(ABC):
         """Return scores of rows that it has learned from as if it had not, given those with them."""
         return values
 
-    def updated(self, X: CSR, Y: CSR, sign: int) -> Source:
-        """Return a source that has learned rows (sign 1) or forgotten them (-1), or just has their new labels."""
+    def updated(self, sums: CSR) -> Source:
+        """Return a source that has learned rows with these sums (p, d) by label, or just has their new labels."""
         return self
 
     def check_sizes(self, n_features: int, n_measurements: int, n_labels: int) -> None:  # noqa: B027
@@ -97,17 +98,32 @@ class LinearDecoder(Source):
     @classmethod
     def learn(cls, H: FloatArray, Y: CSR) -> LinearDecoder:
         """Learn from measurements H (n, m) that are out of sample and labels Y (n, d)."""
+        return cls.solve(cls.moments(H, Y))
+
+    @staticmethod
+    def moments(H: FloatArray, Y: CSR) -> DoubleArray:
+        """Return [H, 1]'[H, 1, Y], (m + 1, m + 1 + d), in double: what it learns from. Those of parts add up."""
         n, m = H.shape
-        mean = H.mean(axis=0, dtype=np.float64)
-        centred = H - mean.astype(np.float32)
-        gram = (centred.T @ centred).astype(np.float64)
-        penalty = max(PENALTY * float(np.vdot(H, H)) / m, 1e-12)
+        total = np.zeros((m + 1, m + 1 + Y.shape[1]))
+        for rows in row_blocks(n, GEMM_ROWS):
+            left = np.pad(H[rows].astype(np.float64), ((0, 0), (0, 1)), constant_values=1)
+            total[:, : m + 1] += left.T @ left
+            total[:, m + 1 :] += np.asarray(Y[rows].T @ left).T
+        return total
+
+    @classmethod
+    def solve(cls, moments: DoubleArray) -> LinearDecoder:
+        """Learn from the moments of all rows."""
+        m = len(moments) - 1
+        n, mean = float(moments[-1, m]), moments[-1, :m] / moments[-1, m]
+        penalty = max(PENALTY * float(np.trace(moments[:, :m])) / m, 1e-12)
+        share = moments[-1, m + 1 :] / n
+        gram = moments[:m, :m] - n * np.outer(mean, mean)
+        right = moments[:m, m + 1 :] - np.outer(n * mean, share)
         inverse = np.linalg.inv(gram + penalty * np.eye(m))
-        right = np.asarray(Y.T @ centred).T
         weights = (inverse @ right).astype(np.float32)
-        share = np.asarray(Y.sum(axis=0), np.float64).ravel() / n
         intercept = (share - mean @ weights).astype(np.float32)
-        return cls(weights, intercept, mean.astype(np.float32), inverse.astype(np.float32), n)
+        return cls(weights, intercept, mean.astype(np.float32), inverse.astype(np.float32), round(n))
 
     def scores(self, X: CSR, H: FloatArray) -> FloatArray:
         return H @ self.weights + self.intercept
@@ -119,8 +135,8 @@ class LinearDecoder(Source):
         truth = candidates.are_in(Y).astype(np.float32)
         return ((values - leverage * truth) / (1 - leverage)).astype(np.float32)
 
-    def updated(self, X: CSR, Y: CSR, sign: int) -> LinearDecoder:
-        more = Y.shape[1] - len(self.intercept)
+    def updated(self, sums: CSR) -> LinearDecoder:
+        more = sums.shape[1] - len(self.intercept)
         weights, intercept = np.pad(self.weights, ((0, 0), (0, more))), np.pad(self.intercept, (0, more))
         return LinearDecoder(weights, intercept, self.mean, self.inverse, self.n_rows)
 
@@ -159,10 +175,11 @@ class Centroids(Source):
     @classmethod
     def learn(cls, X: CSR, Y: CSR) -> Centroids:
         """Sum the rows of X (n, p) by the labels that they have."""
-        return cls._of(X.T @ Y)
+        return cls.of(X.T @ Y)
 
     @classmethod
-    def _of(cls, sums: Any) -> Centroids:
+    def of(cls, sums: Any) -> Centroids:
+        """Return the centroids of labels whose rows have these sums, (p, d)."""
         sums = sp.csr_array(sums, dtype=np.float32)
         squares = np.bincount(sums.indices, np.square(sums.data, dtype=np.float64), sums.shape[1])
         return cls(sums, np.sqrt(squares).astype(np.float32))
@@ -194,9 +211,9 @@ class Centroids(Source):
     def _arrays(self) -> tuple[IntArray, Any, FloatArray]:
         return self.sums.indptr.astype(np.int64), self.sums.indices.astype(np.int32), self.sums.data
 
-    def updated(self, X: CSR, Y: CSR, sign: int) -> Centroids:
-        sums = sp.csr_array((self.sums.data, self.sums.indices, self.sums.indptr), shape=(X.shape[1], Y.shape[1]))
-        return Centroids._of(sums + sign * (X.T @ Y))
+    def updated(self, sums: CSR) -> Centroids:
+        known = sp.csr_array((self.sums.data, self.sums.indices, self.sums.indptr), shape=sums.shape)
+        return Centroids.of(known + sums)
 
     def check_sizes(self, n_features: int, n_measurements: int, n_labels: int) -> None:
         require(self.sums.shape == (n_features, n_labels), "centroids must fit features and labels")

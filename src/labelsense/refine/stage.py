@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from labelsense import _kernels
 from labelsense._blocks import map_rows
 from labelsense._storage import Parts, require, require_array, storable
-from labelsense._typing import CSR, FloatArray
+from labelsense._typing import CSR, DoubleArray, FloatArray, IntArray
+from labelsense.labels import count_labels
 from labelsense.refine.candidates import Candidates
 from labelsense.refine.ranker import Ranker
 from labelsense.refine.shortlist import Reconstruction, shortlist
@@ -53,14 +55,15 @@ class Stage:
     ) -> Stage:
         """Learn from rows X (n, p) with labels Y (n, d), and their measurements H (n, m), out of sample."""
         sources: list[Source] = [Centroids.learn(X, Y)]
-        if H.shape[1] * Y.shape[1] <= MOST_LINEAR:
+        if has_linear_decoder(H.shape[1], Y.shape[1]):
             sources.append(LinearDecoder.learn(H, Y))
         every = [Correlations(reconstruction.operator), *sources]
         candidates, values = shortlist(every, reconstruction, X, H, n_candidates)
         ranker = Ranker.train(X, Y, candidates, C=C)
         for i, source in enumerate(every):
             values[i] = source.own(X, H, Y, candidates, values[i])
-        return cls(sources, n_candidates, ranker, *_habits(candidates, values, Y))
+        sums = habit_sums(candidates, values, candidates.are_in(Y))
+        return cls(sources, n_candidates, ranker, *habits(sums, count_labels(Y)))
 
     def pairs(self, X: CSR, H: FloatArray, reconstruction: Reconstruction) -> tuple[Candidates, FloatArray]:
         """Return the candidates of rows that were not learned from, and features of each of them, (pairs, f).
@@ -88,16 +91,20 @@ class Stage:
         F[:, at + KNOWN], F[:, at + KNOWN + 1] = np.diff(X.indptr)[row], np.diff(candidates.starts)[row]
         return candidates, F
 
-    def updated(self, X: CSR, Y: CSR, sign: int) -> Stage:
-        """Return a stage that has learned rows (sign 1) or forgotten them (-1), as far as that is exact."""
-        more = Y.shape[1] - len(self.known)
+    def updated(self, sums: CSR, label_counts: IntArray) -> Stage:
+        """Return a stage that has learned rows, as far as that is exact, or forgotten them if these are negative.
+
+        Given are the sums of the rows of each label, (p, d), and how many there are.
+        """
+        d = len(label_counts)
+        more = d - len(self.known)
         known = np.concatenate([self.known, np.tile(self.known.mean(axis=0, keepdims=True), (more, 1))])
         known[len(self.known) :, 0] = 0
-        counts = np.expm1(known[:, 0].astype(np.float64)) + sign * np.bincount(Y.indices, minlength=Y.shape[1])
+        counts = np.expm1(known[:, 0].astype(np.float64)) + label_counts
         known[:, 0] = np.log1p(np.maximum(counts, 0))
         usual = np.concatenate([self.usual, np.repeat(self.usual.mean(axis=2, keepdims=True), more, axis=2)], axis=2)
-        sources = [source.updated(X, Y, sign) for source in self.sources]
-        return Stage(sources, self.n_candidates, self.ranker.for_labels(Y.shape[1]), usual, known)
+        sources = [source.updated(sums) for source in self.sources]
+        return Stage(sources, self.n_candidates, self.ranker.for_labels(d), usual, known)
 
     def judges(self) -> dict[str, int]:
         """Return who scores a candidate, with the column of the score among the features."""
@@ -130,22 +137,34 @@ class Stage:
             source.check_sizes(n_features, n_measurements, n_labels)
 
 
-def _habits(candidates: Candidates, values: FloatArray, Y: CSR) -> tuple[FloatArray, FloatArray]:
-    d, right = Y.shape[1], candidates.are_in(Y)
-    usual = np.empty((len(values), 2, d), np.float32)
-    counts = []
+def has_linear_decoder(n_measurements: int, n_labels: int) -> bool:
+    """Tell whether a linear decoder is among the sources."""
+    return n_measurements * n_labels <= MOST_LINEAR
+
+
+def habit_sums(candidates: Candidates, values: FloatArray, right: NDArray[np.bool_]) -> DoubleArray:
+    """Return the sums of the scores of each label, and how many they are, (sources + 1, 2, d). Those of parts add up.
+
+    Once in rows that have the label, and once in others for which it is a candidate.
+    """
+    d = candidates.n_labels
+    sums = np.empty((len(values) + 1, 2, d))
     for case, chosen in enumerate((right, ~right)):
         labels = candidates.labels[chosen]
-        count = np.bincount(labels, minlength=d)
-        counts.append(count)
+        sums[-1, case] = np.bincount(labels, minlength=d)
         for i, scores in enumerate(values):
-            total = np.bincount(labels, scores[chosen], d)
-            overall = total.sum() / max(1, count.sum())
-            usual[i, case] = (total + PRIOR * overall) / (count + PRIOR)
-    rows = np.bincount(Y.indices, minlength=d)
+            sums[i, case] = np.bincount(labels, scores[chosen], d)
+    return sums
+
+
+def habits(sums: DoubleArray, label_counts: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return what is usual, and what is known of labels, given :func:`habit_sums` and how many rows have each label."""
+    totals, counts = sums[:-1], sums[-1]
+    overall = totals.sum(axis=2, keepdims=True) / np.maximum(1, counts.sum(axis=1))[:, None]
     found, missed = counts
-    known = np.stack([np.log1p(rows), found / (found + missed + 1), found / (rows + 1)], axis=1)
-    return usual, known.astype(np.float32)
+    known = [np.log1p(label_counts), found / (found + missed + 1), found / (label_counts + 1)]
+    usual = (totals + PRIOR * overall) / (counts + PRIOR)
+    return usual.astype(np.float32), np.stack(known, axis=1).astype(np.float32)
 
 
 def as_rows(X: Any) -> CSR:

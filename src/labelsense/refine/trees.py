@@ -1,20 +1,19 @@
-"""Boosted trees as arrays: trained by scikit-learn, kept and evaluated without it."""
+"""Boosted trees: whether a pair is right, by questions about its features."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import HistGradientBoostingClassifier
-from threadpoolctl import threadpool_limits
 
 from labelsense import _kernels
 from labelsense._blocks import map_rows
+from labelsense._progress import report_progress
 from labelsense._storage import Parts, require, require_array, storable
 from labelsense._typing import DoubleArray, FloatArray, IntArray
 
-ROUNDS, LEAVES, RATE, LEAST_ROWS, PENALTY, SHARE = 150, 15, 0.05, 100, 10.0, 0.3
+ROUNDS, LEAVES, RATE, LEAST_ROWS, PENALTY = 100, 15, 0.08, 100, 10.0
+SHARE, LEAST_FEATURES = 0.3, 8  # of the features, that a tree may ask for
+ROUNDS_AT_ONCE = 10  # between two looks at Ctrl-C
 TREE_ROWS = 4096
 
 
@@ -48,23 +47,19 @@ class BoostedTrees:
     @classmethod
     def train(cls, F: FloatArray, truth: NDArray[np.bool_]) -> BoostedTrees:
         """Learn which pairs are right from their features F (pairs, f)."""
-        learner = HistGradientBoostingClassifier(
-            max_iter=ROUNDS,
-            learning_rate=RATE,
-            max_leaf_nodes=LEAVES,
-            min_samples_leaf=min(LEAST_ROWS, max(1, len(F) // 20)),
-            l2_regularization=PENALTY,
-            max_features=SHARE,
-            early_stopping=False,
-            random_state=0,
+        booster = _kernels.Booster(
+            np.ascontiguousarray(F),
+            truth.view(np.uint8),
+            RATE,
+            LEAVES,
+            min(LEAST_ROWS, max(1, len(F) // 20)),
+            PENALTY,
+            min(F.shape[1], max(LEAST_FEATURES, round(SHARE * F.shape[1]))),
         )
-        with threadpool_limits(1, "openmp"):  # its threads wait for each other: several fits at a time are faster
-            model = learner.fit(F, truth)
-        trees = [_nodes(predictor.nodes) for (predictor,) in model._predictors]
-        sizes = np.cumsum([0, *(len(feature) for feature, _, _ in trees)])
-        left = np.concatenate([part + start for (_, _, part), start in zip(trees, sizes[:-1], strict=True)])
-        feature, value = (np.concatenate([tree[i] for tree in trees]) for i in (0, 1))
-        return cls(float(np.ravel(model._baseline_prediction)[0]), sizes[:-1], feature, value, left.astype(np.int32))
+        for done in range(0, ROUNDS, ROUNDS_AT_ONCE):
+            report_progress("trees", done / ROUNDS)
+            booster.grow(ROUNDS_AT_ONCE)
+        return cls(*booster.trees())
 
     def log_odds(self, F: FloatArray) -> DoubleArray:
         """Return the log odds of each pair."""
@@ -92,18 +87,3 @@ class BoostedTrees:
         forward = bool((left[inner] > np.flatnonzero(inner)).all() and (left[inner] < n - 1).all())
         require(forward, "children must come after their parents")  # so that every walk ends
         return cls(float(parts["baseline"]), roots, feature, value, left)
-
-
-def _nodes(nodes: Any) -> tuple[NDArray[np.int32], DoubleArray, NDArray[np.int32]]:
-    """Return a tree of scikit-learn with the children of each node next to each other, after it."""
-    order, places = [0], {0: 0}
-    for node in order:  # which grows meanwhile
-        if not nodes["is_leaf"][node]:
-            for child in (nodes["left"][node], nodes["right"][node]):
-                places[int(child)] = len(order)
-                order.append(int(child))
-    leaf = nodes["is_leaf"][order].astype(bool)
-    feature = np.where(leaf, -1, nodes["feature_idx"][order]).astype(np.int32)
-    value = np.where(leaf, nodes["value"][order], nodes["num_threshold"][order])
-    left = np.array([0 if end else places[int(nodes["left"][i])] for i, end in zip(order, leaf, strict=True)], np.int32)
-    return feature, value.astype(np.float64), left

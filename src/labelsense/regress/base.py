@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.model_selection import KFold
 from sklearn.utils import _safe_indexing, check_random_state
 
-from labelsense._typing import DoubleArray, FloatArray
+from labelsense._typing import DoubleArray, FloatArray, IntArray
 from labelsense.errors import InputError
 
 FOLDS = 5
@@ -95,14 +96,17 @@ class Learner(RegressorMixin, BaseEstimator, ABC):
 
     def _predict_folds(self, X: Any, Z: Any, sample_weight: DoubleArray | None = None) -> FloatArray:
         """Return predictions of each of five folds of the rows by a copy of this learner that has seen the others."""
-        n = check_two_rows(X)
         H = np.empty(Z.shape, np.float32)
-        folds = KFold(min(FOLDS, n), shuffle=True, random_state=check_random_state(self.random_state))
-        for rest, out in folds.split(np.zeros(n)):
+        for rest, out in self._folds(check_two_rows(X)):
             weights = {} if sample_weight is None else {"sample_weight": sample_weight[rest]}
             model = clone(self).fit(_safe_indexing(X, rest), Z[rest], **weights)
             H[out] = model.predict(_safe_indexing(X, out))
         return H
+
+    def _folds(self, n: int) -> Iterator[tuple[IntArray, IntArray]]:
+        """Yield five times which rows to learn from, and which to predict."""
+        folds = KFold(min(FOLDS, n), shuffle=True, random_state=check_random_state(self.random_state))
+        return folds.split(np.zeros(n))
 
     def _shape_like_fit(self, H: FloatArray) -> FloatArray:
         """Return one column as a vector if ``fit`` was given a vector."""

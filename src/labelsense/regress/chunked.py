@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from labelsense._blocks import row_blocks
-from labelsense._chunks import Chunks, split, split_rows
+from labelsense._chunks import Chunks, LazyChunks, split, split_rows
 from labelsense._typing import CSR, DoubleArray, FloatArray, IntArray, Precision, Rows
 from labelsense.regress.design import Design, MemoryDesign, Size
 from labelsense.regress.in_memory import as_design
@@ -111,6 +111,18 @@ class _TargetRows:
         return self.targets.of(chunk, part.rows)
 
 
+@dataclass(frozen=True)
+class SomeRows:
+    """X and Y of some rows."""
+
+    X: Any
+    Y: CSR
+
+
+def _rows_of(chunk: Any, part: Part) -> SomeRows:
+    return SomeRows(*(M if part.rows is None else M[part.rows] for M in (chunk.X, chunk.Y)))
+
+
 def _counts(chunk: Any, part: Part) -> DoubleArray:
     """Return the sum of squares of the numbers of entries of rows, and the number of entries of each column."""
     X = chunk.X if part.rows is None else chunk.X[part.rows]
@@ -170,6 +182,15 @@ class ChunkedDesign(Design):
         self._weights: DoubleArray | None = None
         self._shift: DoubleArray | None = None
         self.shape = (chunks.n_rows, n_features)
+
+    def chunks(self) -> LazyChunks:
+        """Return the rows as chunks, each with X and Y."""
+        rows = self._rows
+        return rows.chunks.then(_rows_of, rows.parts(), rows.lengths)
+
+    def map(self, function: Callable[[Any, Part], Any], step: str, numbers: Any = None) -> Chunks:
+        """Keep what a function makes of each chunk and which of its rows count, with a number of each if given."""
+        return self._rows.chunks.map(function, self._rows.parts(None, numbers), self._rows.lengths, step)
 
     def targets(self, compress: Callable[[CSR], FloatArray], n_measurements: int) -> ChunkedTargets:
         """Return the targets that a function makes of the labels of the same chunks."""

@@ -57,8 +57,10 @@ def conjugate_gradients(
     limit = tol**2 * np.maximum(_dots(right, right), 1e-30)
     diagonal = precondition if isinstance(precondition, np.ndarray) else np.ones(len(right), np.float32)
     if (kept := step.load()) is not None:
-        W, R, P, squares, rho = (kept[name] for name in ("W", "R", "P", "squares", "rho"))
         first = int(kept["taken"][0])
+        if "R" not in kept:  # it was done
+            return kept["W"], max(1, first)
+        W, R, P, squares, rho = (kept[name] for name in ("W", "R", "P", "squares", "rho"))
     else:
         W = np.zeros_like(right) if start is None else start.copy()
         R = right.copy() if start is None else right - apply(W)[0]
@@ -71,7 +73,7 @@ def conjugate_gradients(
 
     for taken in range(first, max_iter):
         if (squares <= limit).all():
-            step.save(state, done=True)
+            step.finish({"W": W, "taken": np.array([taken])})
             return W, max(1, taken)
         step.save(state)
         report_progress("conjugate gradients", _progress(squares, limit, tol))

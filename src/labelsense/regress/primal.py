@@ -56,15 +56,20 @@ class PrimalSolver(DirectSolver):
 
     def solve_out_of_sample(self, alpha: float) -> tuple[Any, FloatArray]:
         problem = self.problem
-        W = self.solve(alpha)
+        W, leverage = self.solve(alpha), self.leverages(alpha)
+        targets = problem.centred_targets()
+        return W, problem.original(targets - leave_one_out(targets - problem.fitted(W), leverage))
+
+    def leverages(self, alpha: float) -> DoubleArray:
+        """Return how much each row decides its own prediction, (n,)."""
+        problem = self.problem
         S = self._inverse(alpha).astype(np.float32, copy=False)
         Sm = S @ problem.x_mean.astype(np.float32)
         leverage = problem.X.quadratic_forms(S) + problem.own_weight()
         if problem.x_mean.any():
             leverage -= 2 * problem.s * problem.X.times(Sm[:, None]).ravel()
             leverage += problem.s**2 * (problem.x_mean @ Sm)
-        targets = problem.centred_targets()
-        return W, problem.original(targets - leave_one_out(targets - problem.fitted(W), leverage))
+        return leverage
 
     def _set_precision(self, kind: Precision) -> None:
         problem = self.problem

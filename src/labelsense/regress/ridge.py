@@ -38,6 +38,7 @@ from labelsense.regress.penalty import errors_downhill
 from labelsense.regress.primal import PrimalSolver
 from labelsense.regress.problem import DirectSolver, Problem, Solver, TrainingRows
 from labelsense.regress.ridge_cost import cheapest_solver
+from labelsense.regress.targets import LazyTargets
 
 SOLVERS = ("primal", "dual", "cg")
 LOO_ROWS = 512  # rows whose leave-one-out error is computed, when all would cost more than the fit
@@ -147,6 +148,17 @@ class RidgeLearner(Learner):
         rows = self._check_rows(X, y, sample_weight)
         with verbosity(self.verbose), np.errstate(over="ignore", invalid="ignore"):
             return self._shape_like_fit(self._keep_out_of_sample(self._start(rows), rows))
+
+    def fit_leverages(self, X: Design, y: LazyTargets) -> DoubleArray | None:
+        """Fit to rows that are not in memory; return how much each row decides its own prediction, (n,).
+
+        By this a row is left out in closed form. None with conjugate gradients, or without a penalty.
+        """
+        rows = self._check_rows(X, y, None)
+        with verbosity(self.verbose), np.errstate(over="ignore", invalid="ignore"):
+            solver = self._start(rows)
+            self._keep(solver, solver.solve(self.alpha_))
+            return solver.leverages(self.alpha_) if isinstance(solver, PrimalSolver) and self.alpha_ > 0 else None
 
     def fit_path(
         self, X: Any, y: Any, alphas: Sequence[float], sample_weight: Any = None

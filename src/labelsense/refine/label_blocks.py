@@ -1,0 +1,162 @@
+"""Classifiers of labels from rows in chunks: as many labels at a time as there is memory for their rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelsense._checkpoint import State, next_step
+from labelsense._chunks import Chunks
+from labelsense._progress import log
+from labelsense._typing import CSR, DoubleArray, IntArray
+from labelsense.refine.candidates import Candidates
+from labelsense.refine.ranker import Ranker, rows_of_labels
+from labelsense.refine.stage import as_rows
+
+# Bytes of a pair of a row and a label, and of an entry of a row, on their way from chunks to classifiers: they are
+# there twice while they are put together.
+PAIR_BYTES, ENTRY_BYTES = 32, 16
+LEAST_BLOCKS = 8  # so that workers have something to share, and a process that is killed loses less
+
+
+class LabelBlock(NamedTuple):
+    """Labels that are learned together: from the first to before the last, each from every row, second row, ..."""
+
+    first: int
+    last: int
+    strides: IntArray
+
+
+def train_ranker(chunks: Chunks, n_labels: int, C: float, memory: float) -> Ranker:
+    """Do what ``Ranker.train`` does.
+
+    A label whose rows alone take more than the memory is learned from every second of them, or every third, and so on.
+
+    Parameters
+    ----------
+    chunks : Chunks
+        Pairs of rows, with X and Y, and of what :class:`~labelsense.refine.chunked.Shortlist` makes of them.
+    n_labels : int
+    C : float
+        The weight of errors.
+    memory : float
+        How many bytes the rows may take that are in memory at once.
+    """
+    sizes = chunks.total(_Sizes(n_labels))
+    blocks = label_blocks(sizes[0], sizes[1], chunks.total(_entries), memory)
+    log("ranker: %d pairs of a row and a label, in %d blocks of labels", int(sizes[0].sum()), len(blocks))
+    steps = [next_step("ranker") for _ in blocks]
+    kept = [step.load() for step in steps]
+    learning = chunks.regroup(
+        _Select(n_labels), [block for block, known in zip(blocks, kept, strict=True) if known is None], _Learn(C)
+    )
+    parts = []
+    for step, known in zip(steps, kept, strict=True):
+        state: State = next(learning) if known is None else known
+        if known is None:
+            step.finish(state)
+        parts.append(_ranker(state))
+    return Ranker.join(parts)
+
+
+def label_blocks(pairs: DoubleArray, entries: DoubleArray, all_entries: float, memory: float) -> list[LabelBlock]:
+    """Cut labels into blocks whose rows fit into memory.
+
+    Parameters
+    ----------
+    pairs : array (d,)
+        How many rows each label has, as a label or as a candidate.
+    entries : array (d,)
+        How many features these have in all.
+    all_entries : float
+        How many features all rows have: the rows of a block are never more.
+    memory : float
+    """
+    whole = ENTRY_BYTES * all_entries
+    if whole <= memory / 2:  # whichever rows they are
+        room, needed = memory - whole, PAIR_BYTES * pairs
+    else:
+        room, needed = memory, PAIR_BYTES * pairs + ENTRY_BYTES * entries
+    strides = np.maximum(1, np.ceil(needed / max(room, 1))).astype(np.int64)
+    needed = needed / strides
+    room = min(room, needed.sum() / LEAST_BLOCKS)
+    cuts, filled = [0], 0.0
+    for label, size in enumerate(needed.tolist()):
+        if filled and filled + size > room:
+            cuts.append(label)
+            filled = 0.0
+        filled += size
+    cuts.append(len(pairs))
+    return [LabelBlock(a, b, strides[a:b]) for a, b in pairwise(cuts)]
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """The number of rows of each label, and of the features of these, (2, d)."""
+
+    n_labels: int
+
+    def __call__(self, chunk: tuple[Any, State]) -> DoubleArray:
+        starts, rows, _ = _label_rows(chunk, self.n_labels)
+        entries = np.diff(as_rows(chunk[0].X).indptr)[rows]
+        running = np.concatenate([[0], np.cumsum(entries)])
+        return np.stack([np.diff(starts), np.diff(running[starts])]).astype(np.float64)
+
+
+def _entries(chunk: tuple[Any, State]) -> float:
+    return float(as_rows(chunk[0].X).nnz)
+
+
+@dataclass(frozen=True)
+class _Select:
+    """The rows of a chunk that are of a block of labels, and which of them are of which label, and have it."""
+
+    n_labels: int
+
+    def __call__(self, chunk: tuple[Any, State], block: LabelBlock) -> tuple[CSR, CSR]:
+        starts, rows, has = _label_rows(chunk, self.n_labels)
+        mine = slice(starts[block.first], starts[block.last])
+        starts, rows, has = starts[block.first : block.last + 1] - starts[block.first], rows[mine], has[mine]
+        kept = rows % np.repeat(block.strides, np.diff(starts)) == 0
+        if not kept.all():
+            starts = np.concatenate([[0], np.cumsum(kept)])[starts]
+            rows, has = rows[kept], has[kept]
+        needed, places = np.unique(rows, return_inverse=True)
+        marks = sp.csr_array((has + np.uint8(1), places, starts), shape=(block.last - block.first, len(needed)))
+        return as_rows(chunk[0].X[needed]), marks
+
+
+@dataclass(frozen=True)
+class _Learn:
+    """The classifiers of a block of labels, of rows from all chunks."""
+
+    C: float
+
+    def __call__(self, parts: list[tuple[CSR, CSR]], block: LabelBlock) -> State:
+        X = as_rows(sp.vstack([rows for rows, _ in parts], format="csr"))
+        marks = sp.hstack([marks for _, marks in parts], format="csr")
+        starts = np.concatenate([np.zeros(block.first, np.int64), marks.indptr.astype(np.int64)])
+        rows, has = marks.indices.astype(np.int32), (marks.data > 1).astype(np.uint8)
+        ranker = Ranker.train_labels(X, starts, rows, has, self.C, first=block.first)
+        weights = ranker.weights
+        return {
+            "data": weights.data,
+            "indices": weights.indices.astype(np.int32),
+            "starts": weights.indptr.astype(np.int64),
+            "bias": ranker.bias,
+            "features": np.array([weights.shape[1]]),
+        }
+
+
+def _ranker(state: State) -> Ranker:
+    shape = len(state["bias"]), int(state["features"][0])
+    return Ranker(sp.csr_array((state["data"], state["indices"], state["starts"]), shape=shape), state["bias"])
+
+
+def _label_rows(chunk: tuple[Any, State], n_labels: int) -> tuple[Any, Any, Any]:
+    rows, found = chunk
+    return rows_of_labels(rows.Y, Candidates(found["starts"], found["labels"], n_labels))
