@@ -18,12 +18,14 @@ def main(address: str, target: str) -> None:
     with sync_playwright() as playwright:
         chromium = shutil.which("chromium") or shutil.which("google-chrome")
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1180, "height": 760}, device_scale_factor=1.5)
+        page = browser.new_page(viewport={"width": 1180, "height": 960}, device_scale_factor=1.5)
         page.goto(address)
         page.get_by_role("textbox").first.fill(TEXT)
         page.wait_for_timeout(1500)
         page.locator("#labels").get_by_text("game::board:chess").first.click()
         page.wait_for_timeout(1500)
+        page.evaluate("scrollTo(0, 0)")
+        page.wait_for_timeout(300)
         page.screenshot(path=target)
         browser.close()
     # Few colours are enough for a page of text, and a third of the bytes.
