@@ -9,8 +9,8 @@ says how much may be spent on that; ``report_`` says what came of it.
 # %%
 # Before training: advice
 # -----------------------
-# ``advise`` tries numbers of measurements and decoders of the paper's method on a sample. It tells how many
-# measurements are worth it, what to expect, and what a fit of all rows will take.
+# ``advise`` tries on a sample, and tells beforehand how many measurements are worth it, what to expect, and what a fit of
+# all rows will take.
 
 import numpy as np
 
@@ -43,6 +43,11 @@ clf = CompressedLabelClassifier(budget="fast", random_state=0).fit(X, Y)
 # *chosen* is the model in words. *tried* are the settings that were compared, by the precision of rows each had not
 # seen. Then come the judges of refinement, each alone and all together, on rows that nothing had learned from, and
 # what to expect of new rows: the last line is the one to put into a ticket.
+
+clf.report_
+
+# %%
+# ``print`` shows it in a terminal:
 
 print(clf.report_)
 

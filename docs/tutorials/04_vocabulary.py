@@ -28,7 +28,7 @@ with open(folder / "subjects.tsv", "w") as file:
     file.writelines(f"<{uri(j)}>\t{name}\tT{j}\n" for j, name in enumerate(data.labels))
 
 with open(folder / "docs.tsv", "w") as file:
-    for i in np.random.default_rng(0).permutation(data.X_train.shape[0])[:2000]:
+    for i in np.random.default_rng(0).permutation(data.X_train.shape[0])[:1000]:
         words = " ".join(data.features[j] for j in data.X_train[[i]].indices)
         file.write(f"{words}\t{' '.join(f'<{uri(j)}>' for j in data.Y_train[[i]].indices)}\n")
 

@@ -22,7 +22,7 @@ from labelsense.data import load_debtags
 data = load_debtags()
 folder = Path(tempfile.mkdtemp())
 with open(folder / "docs.jsonl", "w") as file:
-    for i in range(4000):
+    for i in range(1500):
         text = " ".join(data.features[j] for j in data.X_train[[i]].indices)
         labels = [data.labels[j] for j in data.Y_train[[i]].indices]
         file.write(json.dumps({"text": text, "labels": labels}) + "\n")
