@@ -26,8 +26,8 @@ def drawing():
         y += height + 14
     curves = [curve(middles[a], middles[b], count) for (a, b), count in sorted(imports.items()) if b > a]
     label = "Layers of the source: a module imports from its own row and those below"
-    head = f'<svg class="layers" viewBox="0 0 {WIDTH} {y}" role="img" aria-label="{label}">'
-    return "\n".join([head, *curves, *parts, "</svg>"])
+    head = f'<div class="wide"><svg class="layers" viewBox="0 0 {WIDTH} {y}" role="img" aria-label="{label}">'
+    return "\n".join([head, *curves, *parts, "</svg></div>"])
 
 
 def place_chips(names, top):
