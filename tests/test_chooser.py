@@ -70,7 +70,7 @@ class TestChoice:
         assert len({tried.features for tried in choice.tried}) == 3
 
     def test_another_scaling_than_the_first_must_be_better_by_a_standard_error(self):
-        first, other = (tried(values) for values in ([0, 1, 0, 1] * 25, [0, 1, 0, 1] * 24 + [1, 1, 0, 1]))
+        first, other = tried([0, 1, 0, 1] * 25), tried([0, 1, 0, 1] * 24 + [1, 0, 1, 1])
         assert not other.clearly_beats(first)
         assert tried([1, 1, 0, 1] * 25).clearly_beats(first)
         assert not first.clearly_beats(first)

@@ -22,7 +22,7 @@ struct LabelRows {
     const uint8_t* has;
 };
 
-// Weights of the labels that were trained, label by label: those larger than a threshold.
+// Weights of the labels that were trained, label by label: those that are not small beside the largest one of the label.
 struct Weights {
     std::vector<int64_t> indptr{0};
     std::vector<int32_t> indices;
@@ -116,12 +116,19 @@ class Ranker {
     // Moves the weights to `out` and leaves zeros.
     void keep(const int32_t* rows, int64_t n, Weights& out) {
         const size_t start = out.indices.size();
+        double largest = 0;
         for (int64_t i = 0; i < n; ++i) {
             if (alpha_[i] == 0) continue;  // it has added nothing
+            for (int64_t e = X_.indptr[rows[i]]; e < X_.indptr[rows[i] + 1]; ++e)
+                largest = std::max(largest, std::fabs(w_[X_.indices[e]]));
+        }
+        const double least = smallest_ * largest;
+        for (int64_t i = 0; i < n; ++i) {
+            if (alpha_[i] == 0) continue;
             for (int64_t e = X_.indptr[rows[i]]; e < X_.indptr[rows[i] + 1]; ++e) {
                 double& w = w_[X_.indices[e]];
-                if (std::fabs(w) >= smallest_ && w != 0) out.indices.push_back(X_.indices[e]);
-                if (std::fabs(w) >= smallest_ && w != 0) out.data.push_back(static_cast<float>(w));
+                if (std::fabs(w) >= least && w != 0) out.indices.push_back(X_.indices[e]);
+                if (std::fabs(w) >= least && w != 0) out.data.push_back(static_cast<float>(w));
                 w = 0;
             }
         }

@@ -55,16 +55,16 @@ class PooledModel:
 
         Returns the model, and the probabilities of the pairs by models that have not learned from their rows.
         """
-        out = np.empty(len(F), np.float32)
         fold = row % FOLDS
-
-        def fit(part: slice) -> PooledModel:
-            chosen = fold != part.start  # all of them, for the last one
-            model = cls._fit(F[chosen], truth[chosen])
-            out[~chosen] = model.predict(F[~chosen])
-            return model
-
-        final = map_rows(fit, FOLDS + 1, 1, -1)[-1]
+        parts = [fold != number for number in range(FOLDS + 1)]  # all of them, for the last one
+        models = [cls._fit_linear(F[part], truth[part]) for part in parts]  # each on all cores
+        map_rows(
+            lambda one: models[one.start]._add_trees(F[parts[one.start]], truth[parts[one.start]]), len(models), 1, -1
+        )
+        final = models.pop()
+        out = np.empty(len(F), np.float32)
+        for model, part in zip(models, parts, strict=False):
+            out[~part] = model.predict(F[~part])
         final.slope, final.offset = _fit_platt(_log_odds(out), truth)
         return final, expit(final.slope * _log_odds(out) + final.offset).astype(np.float32)
 
@@ -79,17 +79,18 @@ class PooledModel:
         return model, model.predict(F)
 
     @classmethod
-    def _fit(cls, F: FloatArray, truth: NDArray[np.bool_]) -> PooledModel:
+    def _fit_linear(cls, F: FloatArray, truth: NDArray[np.bool_]) -> PooledModel:
         mean, scale = F.mean(axis=0, dtype=np.float64), F.std(axis=0, dtype=np.float64)
         scale[scale == 0] = 1
         if truth.all() or not truth.any():
             return cls(mean, scale, np.zeros(F.shape[1]), _share_log_odds(truth))
         linear = LogisticRegression(solver="newton-cholesky", max_iter=100).fit((F - mean) / scale, truth)
-        model = cls(mean, scale, linear.coef_[0], float(linear.intercept_[0]))
-        likely = model._linear(F) >= logit(LIKELY)
+        return cls(mean, scale, linear.coef_[0], float(linear.intercept_[0]))
+
+    def _add_trees(self, F: FloatArray, truth: NDArray[np.bool_]) -> None:
+        likely = self._linear(F) >= logit(LIKELY)
         if 0 < truth[likely].sum() < likely.sum():
-            model.trees = BoostedTrees.train(F[likely], truth[likely])
-        return model
+            self.trees = BoostedTrees.train(F[likely], truth[likely])
 
     def predict(self, F: FloatArray) -> FloatArray:
         """Return the probability of each pair."""

@@ -17,6 +17,7 @@ from labelsense.refine.candidates import Candidates
 
 BLOCK_PAIRS = 2**14  # pairs of a row and a label that a thread learns from between two looks at Ctrl-C
 MARGIN_ROWS = 256
+SMALLEST = 0.02  # a third of the weights of text are larger, and they do as well
 
 
 @storable()
@@ -45,7 +46,7 @@ class Ranker:
         C: float = 1.0,
         tol: float = 0.1,
         max_rounds: int = 300,
-        smallest: float = 0.0,
+        smallest: float = SMALLEST,
     ) -> Ranker:
         """Learn to tell, for each label, the rows that have it from the others for which it is a candidate.
 
@@ -63,7 +64,7 @@ class Ranker:
         max_rounds : int
             Passes over the rows of a label, at most.
         smallest : float
-            Leave out weights below.
+            Leave out weights below, as a share of the label's largest one.
         """
         return cls.train_labels(X, *rows_of_labels(Y, candidates), C, tol, max_rounds, smallest)
 
@@ -77,7 +78,7 @@ class Ranker:
         C: float = 1.0,
         tol: float = 0.1,
         max_rounds: int = 300,
-        smallest: float = 0.0,
+        smallest: float = SMALLEST,
         first: int = 0,
     ) -> Ranker:
         """Learn the labels from the first one on, given the rows of each and which of these have it.
