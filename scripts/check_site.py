@@ -37,7 +37,7 @@ class Page(HTMLParser):
 
 def check(site: Path) -> list[str]:
     """Return what is wrong, in words."""
-    written = [path for path in sorted(site.rglob("*.html")) if "_static" not in path.parts]  # not templates of the theme
+    written = [path for path in sorted(site.rglob("*.html")) if "_static" not in path.parts]  # not the theme's own
     pages = {path: Page(path.read_text()) for path in written}
     styles = [path for path in site.rglob("*.css") if FETCHED.search(path.read_text())]
     wrong = [f"{path.relative_to(site)} loads from elsewhere" for path in styles]

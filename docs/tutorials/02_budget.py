@@ -9,8 +9,8 @@ says how much may be spent on that; ``report_`` says what came of it.
 # %%
 # Before training: advice
 # -----------------------
-# ``advise`` tries on a sample, and tells beforehand how many measurements are worth it, what to expect, and what a fit of
-# all rows will take.
+# ``advise`` tries on a sample, and tells beforehand how many measurements are worth it, what to expect, and what a fit
+# of all rows will take.
 
 import numpy as np
 
