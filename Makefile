@@ -200,4 +200,4 @@ sbom: $(VENV)/.installed
 	$(BIN)/python scripts/sbom.py dist
 
 clean:
-	rm -rf .venv .venv-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build dist docs/gallery docs/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis
