@@ -11,12 +11,13 @@ PYTEST := -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadgroup
 test test-oldest sanitize: export OPENBLAS_NUM_THREADS := 1
 test test-oldest sanitize: export OMP_NUM_THREADS := 1
 
-.PHONY: help demo serve test test-browser test-dask test-oldest test-annif fuzz-service bench-service sanitize reproduce lint bench bench-learners bench-accuracy bench-formats bench-scale clean
+.PHONY: help demo serve docs sdist wheels sbom test test-browser test-dask test-oldest test-annif fuzz-service bench-service sanitize reproduce lint bench bench-learners bench-accuracy bench-formats bench-scale clean
 
 help:
 	@echo "make demo   train on data, print a table"
 	@echo "make serve  train on data, serve the models with a page to try them"
 	@echo "make test   run the tests"
+	@echo "make docs   build the site with its tutorials into build/docs (minutes); open build/docs/index.html"
 	@echo "make test-dask  run the tests that start a Dask cluster on this machine (two minutes)"
 	@echo "make test-browser  run the tests of the page in Chromium, which is installed if there is none"
 	@echo "make test-oldest  run the tests with the oldest versions of all dependencies"
@@ -31,6 +32,9 @@ help:
 	@echo "make bench-formats  measure reading and writing of files (a gigabyte; minutes)"
 	@echo "make bench-scale  train past memory and on several processes (a file of 5 GB; hours)"
 	@echo "make bench-service  measure the service under load, and Annif with omikuji on the same data (needs wrk; minutes)"
+	@echo "make sdist  build the source archive into dist, and run the tests from it (minutes)"
+	@echo "make wheels  build wheels into dist with cibuildwheel (needs Docker on Linux)"
+	@echo "make sbom   write the packages that each extra brings, with licences, into dist"
 	@echo "make clean  remove everything that was built"
 
 # Which modules there are: an editable installation knows them by name.
@@ -66,6 +70,16 @@ $(VENV)/.browser: $(VENV)/.installed scripts/get_chromium.sh
 
 test-browser: $(VENV)/.browser
 	$(BIN)/python -m pytest tests/browser
+
+# What builds the site is not needed by the tests. Warnings are errors, and so are links that lead nowhere.
+$(VENV)/.docs: $(VENV)/.installed
+	@echo "installing what builds the site ..."
+	@$(BIN)/python $(PIP) install --constraint constraints.txt --editable ".[dev,docs]"
+	@touch $@
+
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --jobs 2 --quiet --doctree-dir build/doctrees docs build/docs
+	$(BIN)/python scripts/check_site.py build/docs
 
 # Constraints by the environment, so that they hold for what the build needs too; a build folder of its own.
 .venv-oldest/.installed: $(SOURCES) constraints-oldest.txt
@@ -172,5 +186,22 @@ bench-scale: $(VENV)/.installed
 bench-service: $(VENV)/.installed .venv-annif/.installed
 	$(BIN)/python benchmarks/service.py .venv-annif
 
+# The source archive is built in an environment that has nothing, and tested where nothing else of the repository is.
+VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' src/labelsense/_version.py)
+sdist:
+	@rm -rf build/sdist && $(PYTHON) -m venv build/sdist/venv
+	@build/sdist/venv/bin/python $(PIP) install build
+	build/sdist/venv/bin/python -m build --sdist --outdir dist .
+	@tar -xzf dist/labelsense-$(VERSION).tar.gz -C build/sdist
+	$(MAKE) -C build/sdist/labelsense-$(VERSION) test
+
+wheels:
+	@test -x .venv-wheels/bin/python || $(PYTHON) -m venv .venv-wheels
+	@.venv-wheels/bin/python $(PIP) install cibuildwheel
+	.venv-wheels/bin/python -m cibuildwheel --output-dir dist
+
+sbom: $(VENV)/.installed
+	$(BIN)/python scripts/sbom.py dist
+
 clean:
-	rm -rf .venv .venv-* build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build dist docs/gallery docs/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -3,8 +3,11 @@
 import re
 from pathlib import Path
 
+from labelsense import __version__
+
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = {"hypothesis", "mypy", "pytest", "pytest-xdist", "ruff"}
+TOOLS |= {"myst-parser", "numpydoc", "pydata-sphinx-theme", "sphinx", "sphinx-gallery"}
 
 
 def test_the_oldest_versions_that_are_tested_are_the_lower_bounds():
@@ -19,3 +22,9 @@ def test_what_the_project_is_tested_with_is_named_for_every_dependency():
     bounds = dict(re.findall(r'"([\w-]+)>=([\d.]+)"', (ROOT / "pyproject.toml").read_text()))
     tested = set(re.findall(r"^([\w-]+)==", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
     assert bounds.keys() <= tested
+
+
+def test_the_version_has_a_section_of_the_changelog():
+    headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert headings[0] in (__version__, "Unreleased")
+    assert __version__ in headings

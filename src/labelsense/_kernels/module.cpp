@@ -371,7 +371,7 @@ NB_MODULE(MODULE_NAME, module) {
     bind_refinement(module);
     bind_text(module);
     module.def("has_avx2", [] {
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(LABELSENSE_HAS_V3)
         return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma");
 #else
         return false;

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "decimals.hpp"
+
 namespace labelsense {
 
 enum Problem { NO_PROBLEM, NOT_A_LABEL, NOT_A_PAIR, NOT_FINITE, LABEL_TOO_LARGE, FEATURE_TOO_LARGE, FEATURE_TWICE };
@@ -112,8 +114,12 @@ inline const char* read_float(const char* at, const char* stop, float& value) {
             return at;
         }
     }
+#if defined(__cpp_lib_to_chars) && !defined(LABELSENSE_C_DECIMALS)
     if (std::from_chars(begin, at, value).ec == std::errc::result_out_of_range)
         value = overflows(begin, end, written) ? std::numeric_limits<float>::infinity() : 0.0f;
+#else
+    value = nearest_float(begin, at);
+#endif
     if (negative) value = -value;
     return at;
 }
@@ -253,7 +259,11 @@ struct Text {
 inline char* write_float(char* at, char* end, float value) {
     const auto whole = static_cast<int32_t>(std::fabs(value) < 1e6f ? value : 0.0f);
     if (static_cast<float>(whole) == value && !(whole == 0 && std::signbit(value))) return std::to_chars(at, end, whole).ptr;
+#if defined(__cpp_lib_to_chars) && !defined(LABELSENSE_C_DECIMALS)
     return std::to_chars(at, end, value).ptr;
+#else
+    return shortest_decimal(at, end, value);
+#endif
 }
 
 // The text of n rows; features are numbered from `first`. Rows without labels start with a blank.
