@@ -1,7 +1,7 @@
 """Training past memory and past one process: what it takes, and whether the model stays the same.
 
-make bench-scale                                   # everything, with a file of 5 GB: hours
-python benchmarks/scale.py equal --gigabytes 0.05  # one part, at any size
+make bench-scale                                          # everything, with a file of 5 GB: hours
+python benchmarks/scale.py --only equal --gigabytes 0.05  # one part, at any size
 
 Results are printed, and kept as JSON lines in benchmarks/scale.jsonl, from which benchmarks/schedule.py predicts.
 """
@@ -86,7 +86,27 @@ def command(*words, **options):
     return report, time.perf_counter() - start, *peaks
 
 
-def memory(folder, gigabytes):
+def refined(path, output, memory, **choices):
+    """Train with refinement in a process of its own; return its seconds and the peak of its memory."""
+    script = (
+        "import json, logging, resource, sys; from pathlib import Path\n"
+        "from labelsense._progress import verbosity; from labelsense import out_of_core\n"
+        "out_of_core.EXPANSION = 1e6\n"  # in chunks, whatever the size
+        "logging.basicConfig(format='%(asctime)s %(message)s', level=logging.INFO)\n"
+        "path, output, memory, choices = sys.argv[1:]\n"
+        "with verbosity(1):\n"
+        "    out_of_core.train_file(Path(path), Path(output), json.loads(choices), memory=float(memory))\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
+    )
+    words = [path, output, memory, json.dumps({"refiner": "auto", "hold_out": False, **choices})]
+    start = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-c", script, *map(str, words)], stdout=subprocess.PIPE, text=True, check=True
+    )
+    return time.perf_counter() - start, float(done.stdout)
+
+
+def big(folder, gigabytes):
     """Train on a file within 1.5 GB."""
     path = folder / "big.jsonl"
     rows = write_texts(path, gigabytes)
@@ -94,7 +114,7 @@ def memory(folder, gigabytes):
         "train", path, "-o", folder / "m", "--memory", "1.5G", "--no-hold-out", "--alpha", 1
     )
     keep(
-        "memory",
+        "big",
         GB=round(path.stat().st_size / 1e9, 2),
         rows=rows,
         seconds=round(seconds),
@@ -147,25 +167,30 @@ def growth(folder, gigabytes):
         )
 
 
-def kill(folder, gigabytes):
-    """Kill training at ten random moments, go on, and compare bytes."""
+def kills(folder, gigabytes):
+    """Kill training, with refinement, at ten random moments, go on, and compare bytes."""
     path = folder / "killed.jsonl"
     write_texts(path, gigabytes)
-    words = ["train", path, "--memory", "1G", "-m", 100]
-    _, seconds, *_ = command(*words, "-o", folder / "expected")
+    choices = {"n_measurements": 100, "alpha": 1.0, "n_features": 2000}
+    seconds, _ = refined(path, folder / "expected", 1e9, **choices)
     expected, rng = (folder / "expected").read_bytes(), random.Random(0)
+    script = (
+        "import json, sys; from pathlib import Path; from labelsense import out_of_core\n"
+        "out_of_core.EXPANSION = 1e6\n"
+        "out_of_core.train_file(Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3]), memory=1e9)"
+    )
+    words = json.dumps({"refiner": "auto", "hold_out": False, **choices})
     for _ in range(10):
         moment = rng.uniform(0.05, 0.95) * seconds
-        main = "from labelsense import cli; import sys; sys.argv[0] = 'labelsense'; cli.main()"
-        with subprocess.Popen([sys.executable, "-c", main, *map(str, words), "-o", str(folder / "m")]) as process:
+        with subprocess.Popen([sys.executable, "-c", script, str(path), str(folder / "m"), words]) as process:
             try:
                 process.wait(moment)
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGKILL)
         left = (folder / ".m.scratch").exists()
-        _, resumed, *_ = command(*words, "-o", folder / "m")
+        resumed, _ = refined(path, folder / "m", 1e9, **choices)
         keep(
-            "kill",
+            "kills",
             after_seconds=round(moment, 1),
             resumed_seconds=round(resumed, 1),
             of=round(seconds, 1),
@@ -259,15 +284,15 @@ def million(folder, gigabytes):
 
     write_examples(folder / "million.xc", (rows(ROWS) for _ in range(max(1, total // ROWS))))
     test = rows(1000)
-    options = ("--memory", "4G", "--no-hold-out", "--alpha", 1, "-m", 1000)
-    report, seconds, peak, _ = command("train", folder / "million.xc", "-o", folder / "m", *options)
+    seconds, peak = refined(folder / "million.xc", folder / "m", 8e9, alpha=1.0, n_measurements=1000)
     figures = load_model(folder / "m", mmap=True).evaluate(test.X, test.Y)
     possible = {k: float(np.minimum(np.diff(test.Y.indptr), k).mean() / k) for k in (1, 3, 5)}
     keep(
         "million",
-        rows=report["rows"],
+        rows=max(1, total // ROWS) * ROWS,
         seconds=round(seconds),
         peak_MB=round(peak),
+        model_MB=round((folder / "m").stat().st_size / 1e6),
         **{f"P@{k}": round(figures[f"P@{k}"], 4) for k in (1, 3, 5)},
         **{f"possible P@{k}": round(v, 4) for k, v in possible.items()},
     )
@@ -277,19 +302,19 @@ PARTS = {
     "costs": (costs, 0),
     "equal": (equal, 0.2),
     "growth": (growth, 1),
-    "kill": (kill, 0.05),
+    "kills": (kills, 0.05),
     "workers": (workers, 0.2),
     "million": (million, 5),
-    "memory": (memory, 5),
+    "big": (big, 5),
 }
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="by default all")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="by default all")
     parser.add_argument("--gigabytes", type=float, help="size of the file, instead of the part's own")
     options = parser.parse_args()
-    for name in options.parts or PARTS:
+    for name in options.only:
         function, size = PARTS[name]
         folder = Path(tempfile.mkdtemp(dir=os.environ.get("LABELSENSE_BENCH")))
         try:

@@ -3,7 +3,11 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -98,12 +102,13 @@ class TestEqualsOneProcess:
         monkeypatch.setattr("labelsense.refine.trees.ROUNDS", 10)
         learner = RidgeLearner(0.5, solver=solver, tol=1e-5, random_state=0)
         parts = PARTS | {"learner": learner, "refiner": Refiner(10, n_calibration=50)}
-        expected = CompressedLabelClassifier(**parts).fit(X, Y)
-        model = DaskCompressedLabelClassifier(**parts, client=client).fit(dask_array(X), dask_array(Y))
-        lazy = model.predict_proba(dask_array(X))
-        P, Q = sp.vstack([block.compute() for block in lazy.blocks]), expected.predict_proba(X)
+        n = 400 if solver == "primal" else 130  # many steps of few pieces
+        expected = CompressedLabelClassifier(**parts).fit(X[:n], Y[:n])
+        model = DaskCompressedLabelClassifier(**parts, client=client).fit(dask_array(X[:n]), dask_array(Y[:n]))
+        lazy = model.predict_proba(dask_array(X[:n]))
+        P, Q = sp.vstack([block.compute() for block in lazy.blocks]), expected.predict_proba(X[:n])
         assert np.mean(abs(P - Q).data) < 1e-4
-        top, wanted = model.predict_topk(dask_array(X), 3).labels.compute(), expected.predict_topk(X, 3).labels
+        top, wanted = model.predict_topk(dask_array(X[:n]), 3).labels.compute(), expected.predict_topk(X[:n], 3).labels
         assert (top == wanted).all(axis=1).mean() > 0.99
         model.save(tmp_path / "m")
         loaded = load_model(tmp_path / "m")
@@ -189,6 +194,17 @@ class TestCommands:
             ]
         assert lines[0] == lines[1]
 
+    def test_a_vocabulary(self, client, tmp_path):
+        write_examples(tmp_path / "d.jsonl", Examples(TEXTS, LISTS))
+        (tmp_path / "v.tsv").write_text("".join(f"<http://x/{j}>\ttag {j}\n" for j in range(1, 40)))
+        words = ["train", tmp_path / "d.jsonl", "-o", tmp_path / "m", "--alpha", "0.5", "--no-hold-out", "--json"]
+        words += ["--vocabulary", tmp_path / "v.tsv", "--test", tmp_path / "d.jsonl"]
+        reports = [json.loads(run(*words, *options)) for options in ([], ["--scheduler", client.scheduler.address])]
+        assert reports[1]["unknown_labels"] == reports[0]["unknown_labels"] == ["tag 0"]
+        assert reports[1]["P@1"] == pytest.approx(reports[0]["P@1"], abs=0.01)
+        model = load_model(tmp_path / "m")
+        assert model.subjects_.label("http://x/3") == "tag 3"
+
     def test_own_workers_and_refusals(self, tmp_path):
         write_examples(tmp_path / "d.jsonl", Examples(TEXTS, LISTS))
         words = ["train", tmp_path / "d.jsonl", "-o", tmp_path / "m", "--alpha", "0.5", "--no-hold-out"]
@@ -255,42 +271,103 @@ class TestSplits:
             split_files(tmp_path / "*.svm")
 
 
-def killing(monkeypatch, client, number):
-    """Kill a worker process while the sum of this number is computed; return the numbers of sums after which it was."""
-    sums, killed = 0, []
-    total = DaskChunks.total
+def kill_first(client):
+    """Kill the first worker process."""
+    pids = client.run(os.getpid)
+    os.kill(pids[min(pids)], signal.SIGKILL)
+
+
+def killing(monkeypatch, client, method, number):
+    """Kill a worker process while a method of chunks is at work for this time; return what tells whether it was."""
+    calls, killed = 0, []
+    original = getattr(DaskChunks, method)
 
     def kill():
-        pids = client.run(os.getpid)
-        os.kill(pids[min(pids)], signal.SIGKILL)
-        killed.append(sums)
+        kill_first(client)
+        killed.append(calls)
 
-    def total_and_kill(*args):
-        nonlocal sums
-        sums += 1
-        if sums == number:
+    def and_kill(*args):
+        nonlocal calls
+        calls += 1
+        if calls == number:
             threading.Thread(target=kill).start()
-        return total(*args)
+        return original(*args)
 
-    monkeypatch.setattr(DaskChunks, "total", total_and_kill)
+    monkeypatch.setattr(DaskChunks, method, and_kill)
     return killed
 
 
 def test_the_bytes_do_not_depend_on_workers_or_their_fate(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
-    X = sp.random_array((1500, 500), density=0.02, rng=rng, dtype=np.float32).tocsr()
-    Y = (sp.random_array((1500, 100), density=0.02, rng=rng).tocsr() > 0).astype(np.float32)
-    parts = PARTS | {"learner": RidgeLearner(0.5, solver="cg", tol=1e-3)}
+    X = sp.random_array((600, 200), density=0.05, rng=rng, dtype=np.float32).tocsr()
+    Y = (sp.random_array((600, 40), density=0.05, rng=rng).tocsr() > 0).astype(np.float32)
+    learner, refiner = RidgeLearner(0.5, solver="cg", tol=0.1, random_state=0), Refiner(10, n_calibration=50)
+    monkeypatch.setattr("labelsense.refine.trees.ROUNDS", 10)
     found = []
-    for workers, number in ((1, None), (2, None), (2, 9)):
+    for workers, deaths in ((1, []), (2, []), (2, [("total", 9), ("regroup", 1)])):
         with (
             LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster,
             Client(cluster) as client,
             monkeypatch.context() as patch,
         ):
-            killed = None if number is None else killing(patch, client, number)
-            model = DaskCompressedLabelClassifier(**parts).fit(blocks(X, 250), blocks(Y, 250))
-        assert killed is None or killed[0] < 9 + model.learner_.n_iter_  # before the last step
+            killed = [killing(patch, client, *death) for death in deaths]
+            model = DaskCompressedLabelClassifier(**PARTS | {"learner": learner, "refiner": refiner})
+            model.fit(blocks(X, 100), blocks(Y, 100))
+        assert all(killed)  # during conjugate gradients, and while classifiers of labels are learned
         model.save(tmp_path / "m")
         found.append((tmp_path / "m").read_bytes())
     assert found[0] == found[1] == found[2]
+
+
+def children(pid):
+    """The processes that a process has started, and theirs."""
+    found = [
+        int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()
+    ]
+    return found + [inner for child in found for inner in children(child)]
+
+
+def gone(pid):
+    """Tell whether a process has ended, or is about to be forgotten."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def wait_until(condition, seconds=20):
+    """Wait for what happens soon."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("end", ["Ctrl-C", "an error", "success"])
+def test_no_process_is_left(end, tmp_path):
+    write_examples(tmp_path / "d.jsonl", Examples(TEXTS, LISTS))
+    work = {
+        "Ctrl-C": "print('working', flush=True); time.sleep(60)",
+        "an error": "print('working', flush=True); time.sleep(1); raise ValueError('no')",
+        "success": "print('working', flush=True); time.sleep(1); return train(*args, **options)",
+    }
+    script = (
+        "import signal, sys, time; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from labelsense import cli, dask; train = dask.train_files\n"
+        f"def train_files(*args, **options):\n    {work[end]}\n"
+        "if __name__ == '__main__':\n    dask.train_files = train_files; cli.main()\n"
+    )
+    (tmp_path / "program.py").write_text(script)
+    options = ["--alpha", "0.5", "--no-hold-out", "--workers", "2"]
+    command = [sys.executable, "program.py", "train", "d.jsonl", "-o", "m", *options]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=subprocess.DEVNULL, cwd=tmp_path) as process:
+        assert process.stdout.readline() == b"working\n"
+        workers = children(process.pid)
+        assert len(workers) >= 2
+        if end == "Ctrl-C":
+            process.send_signal(signal.SIGINT)
+        process.stdout.read()
+        assert process.wait(60) == {"Ctrl-C": 130, "an error": 1, "success": 0}[end]
+    wait_until(lambda: all(map(gone, workers)))
+    assert {path.name for path in tmp_path.iterdir()} - {"m"} == {"d.jsonl", "program.py"}

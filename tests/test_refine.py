@@ -153,6 +153,17 @@ class TestStanding:
         np.testing.assert_array_equal(out, expected)
 
 
+@given(k=st.integers(1, 8), seed=st.integers(0, 1000))
+def test_strongest_features_are_the_first_of_a_stable_sort(k, seed):
+    X = sp.random_array((6, 9), density=0.6, format="csr", dtype=np.float32, random_state=seed)
+    X.data = np.round(3 * X.data - 1.5)  # with ties
+    kept = np.empty(X.nnz, np.uint8)
+    _kernels.mark_strongest(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, k, kept)
+    for begin, end in zip(X.indptr[:-1], X.indptr[1:], strict=True):
+        best = np.argsort(-np.abs(X.data[begin:end]), kind="stable")[:k]
+        assert np.flatnonzero(kept[begin:end]).tolist() == sorted(best)
+
+
 def test_correlations_are_of_unit_columns():
     X, Y = problem()
     A = WhitenedCompressor(20, random_state=0).fit(Y).operator_

@@ -303,6 +303,27 @@ class TestScratch:
             train_file(tmp_path / "d.jsonl", tmp_path / "m", PLAIN, memory=1e9)
         assert [path.name for path in tmp_path.iterdir()] == ["d.jsonl"]
 
+    def test_is_removed_after_ctrl_c(self, tmp_path):
+        """A real signal, while candidates are looked for."""
+        write_examples(tmp_path / "d.jsonl", Examples(TEXTS, LISTS))
+        script = (
+            "import signal, time; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+            "from pathlib import Path; from labelsense import out_of_core as o; from labelsense.refine import chunked\n"
+            "from labelsense.refine import Refiner; o.EXPANSION = 1e6\n"
+            "class Slow(chunked.Shortlist):\n"
+            "    def __call__(self, chunk):\n        print('working', flush=True); time.sleep(60)\n"
+            "chunked.Shortlist = Slow\n"
+            "choices = {'n_measurements': 30, 'alpha': 1.0, 'hold_out': False, 'refiner': 'auto'}\n"
+            "o.train_file(Path('d.jsonl'), Path('m'), choices, memory=1e9)\n"
+        )
+        command = [sys.executable, "-c", script]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=tmp_path) as process:
+            assert process.stdout.readline() == b"working\n"
+            assert (tmp_path / ".m.scratch").exists()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) != 0
+        assert [path.name for path in tmp_path.iterdir()] == ["d.jsonl"]
+
     def test_of_other_data_is_emptied(self, tmp_path, monkeypatch):
         write_examples(tmp_path / "d.jsonl", Examples(TEXTS, LISTS))
         with monkeypatch.context() as patch:

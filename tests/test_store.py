@@ -1,5 +1,7 @@
 """Chunks in files, and what is counted of them, against the same in memory."""
 
+import contextlib
+import functools
 from collections import Counter
 
 import numpy as np
@@ -79,6 +81,29 @@ class TestStore:
         with checkpoints_in(tmp_path / "steps"):
             doubled = chunks.map(lambda chunk: Examples(2 * chunk.X, chunk.Y))
         assert abs(sp.vstack([chunk.X for chunk in doubled.results(identity)]) - 2 * COUNTS).max() == 0
+
+
+def test_a_long_sum_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr("labelsense._checkpoint.EVERY", 0)
+    monkeypatch.setattr("labelsense._checkpoint.SHARE", 0)
+    chunks = write_chunks(tmp_path / "raw", batches(COUNTS, Y, 5), Tabulate(StreamedFeatures(None)))
+    numbers = list(range(len(chunks.lengths)))
+    seen = []
+
+    def work(chunk, number, last=None):
+        if number == last:
+            raise KeyboardInterrupt
+        seen.append(number)
+        return (chunk.X.sum(axis=0) + 0.1 * number).astype(np.float32)
+
+    expected = chunks.total(work, numbers)
+    for last in (1, 9, 20):
+        seen.clear()
+        for stop in (last, None):
+            with checkpoints_in(tmp_path / str(last)), contextlib.suppress(KeyboardInterrupt):
+                found = chunks.long_total(functools.partial(work, last=stop), numbers, "sum")
+        np.testing.assert_array_equal(found, expected)
+        assert seen == numbers  # none of them twice
 
 
 FORMS = {

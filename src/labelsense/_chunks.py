@@ -87,6 +87,10 @@ class Chunks(ABC):
         """
         return tree_sum(self.results(function, items))
 
+    def long_total(self, function: Callable[..., Any], items: Sequence[Any], kind: str) -> Any:
+        """Return a sum of arrays that takes long: where it can, it is kept as a step of this kind, and gone on with."""
+        return self.total(function, items)
+
     @property
     def n_rows(self) -> int:
         """The number of all rows."""
@@ -233,28 +237,56 @@ def split_rows(chosen: Rows, lengths: IntArray) -> list[IntArray]:
     return [chosen[a:b] - start for a, b, start in zip(places[:-1], places[1:], starts[:-1], strict=True)]
 
 
-def tree_sum(results: Iterator[Any]) -> Any:
+def tree_sum(results: Iterable[Any]) -> Any:
     """Return the sum of results: of groups of eight, of groups of eight of these sums, and so on.
 
     The shape of the tree depends on the number of results alone. At most one sum of each level is kept; the first
     result of a group is added to in place.
     """
-    sums: list[Any] = []  # of the group that is not complete, at each level
-    counts: list[int] = []
+    tree = TreeSum()
     for result in results:
-        for level in range(len(sums) + 1):
-            if level == len(sums):
-                sums.append(None)
-                counts.append(0)
-            sums[level] = _added(sums[level], result)
-            counts[level] += 1
-            if counts[level] < FAN_IN:
+        tree.add(result)
+    return tree.total()
+
+
+class TreeSum:
+    """A sum that is not complete: of the groups of eight at each level, that which is not."""
+
+    def __init__(self) -> None:
+        self.sums: list[Any] = []
+        self.counts: list[int] = []
+
+    def add(self, result: Any) -> None:
+        """Add a result."""
+        for level in range(len(self.sums) + 1):
+            if level == len(self.sums):
+                self.sums.append(None)
+                self.counts.append(0)
+            self.sums[level] = _added(self.sums[level], result)
+            self.counts[level] += 1
+            if self.counts[level] < FAN_IN:
                 break
-            result, sums[level], counts[level] = sums[level], None, 0
-    total = None
-    for partial in sums:
-        total = partial if total is None else total if partial is None else _added(partial, total)
-    return total
+            result, self.sums[level], self.counts[level] = self.sums[level], None, 0
+
+    def total(self) -> Any:
+        """Return the sum; nothing may be added then."""
+        total = None
+        for partial in self.sums:
+            total = partial if total is None else total if partial is None else _added(partial, total)
+        return total
+
+    def state(self) -> dict[str, Any]:
+        """Return sums of arrays as arrays."""
+        sums = {f"sum {level}": partial for level, partial in enumerate(self.sums) if partial is not None}
+        return {"counts": np.array(self.counts, np.int64), **sums}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> TreeSum:
+        """Return the sum that had this state."""
+        tree = cls()
+        tree.counts = state["counts"].tolist()
+        tree.sums = [state.get(f"sum {level}") for level in range(len(tree.counts))]
+        return tree
 
 
 def _added(total: Any, result: Any) -> Any:

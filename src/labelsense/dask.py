@@ -27,8 +27,10 @@ from labelsense._typing import IntArray, RandomState
 from labelsense._validation import check_binary, check_places, check_representable, check_same_length, is_matrix
 from labelsense.compress import Compressor
 from labelsense.data import Examples, stream_examples
+from labelsense.data.adapt import with_uris
 from labelsense.data.splits import Split, split_files
 from labelsense.data.statistics import Count, Tabulate
+from labelsense.data.subjects import Subjects
 from labelsense.errors import InputError
 from labelsense.estimator import CompressedLabelClassifier
 from labelsense.features import make_features
@@ -104,6 +106,7 @@ def train_files(
     test: Any = None,
     format: str | None = None,
     text_fields: Sequence[str] | None = None,
+    subjects: Subjects | None = None,
 ) -> Training:
     """Learn from files as :func:`~labelsense.training.train` does, with the workers of a cluster.
 
@@ -115,20 +118,29 @@ def train_files(
     client : Client
     test : Path, optional
         Rows to evaluate on.
+    subjects : Subjects, optional
+        What labels are called: they become URIs, and the model remembers it.
     """
     splits = split_files(paths, format, text_fields)
     word = choices.word(next(stream_examples(splits[0].path, splits[0].format, 1, text_fields)).kind)
     _, streamed = choices.make(word)
-    raw, _ = tabulate([delayed(_load, pure=False)(split) for split in splits], streamed, client)
+    known = delayed(_Opaque(subjects), pure=False, traverse=False)
+    raw, _ = tabulate([delayed(_load_resolved, pure=False)(split, known) for split in splits], streamed, client)
     raw, memory = check_memory(raw)
-    others = None if test is None else stream_examples(test, format, text_fields=text_fields)
-    return train_chunks(choices, raw, word, memory=memory, test=others)
+    tests = None if test is None else stream_examples(test, format, text_fields=text_fields)
+    others = None if tests is None else (with_uris(batch, subjects)[0] for batch in tests)
+    training = train_chunks(choices, raw, word, memory=memory, test=others)
+    if subjects is not None:
+        training.model.subjects_ = subjects
+        unknown = [label for label in training.model.labels_ if label not in subjects]
+        training.report.update({"subjects": len(subjects), "unknown_labels": unknown})
+    return training
 
 
 def in_order(function: Callable[[Examples], Any], rows: Rows, client: Client) -> Iterator[Any]:
     """Yield a function of each piece, in order; few are waited for at a time, so that results do not pile up."""
     ahead = 2 * max(1, len(client.nthreads()))
-    call = client.persist(delayed(_Call(function), pure=False, traverse=False))
+    call = client.persist(delayed(_Opaque(function), pure=False, traverse=False))
     waiting: deque[Any] = deque()
     for piece in rows.pieces:
         waiting.append(client.compute(delayed(_apply, pure=False)(call, piece)))
@@ -184,8 +196,8 @@ class DaskChunks(Chunks):
         combine: Callable[[list[Any], Any], Any],
         items: Sequence[Any] | None = None,
     ) -> Iterator[Any]:
-        call, task = delayed(_Call(combine), pure=False, traverse=False), delayed(_combine, pure=False)
-        wholes = [delayed(_Call(group), pure=False, traverse=False) for group in groups]
+        call, task = delayed(_Opaque(combine), pure=False, traverse=False), delayed(_combine, pure=False)
+        wholes = [delayed(_Opaque(group), pure=False, traverse=False) for group in groups]
         parts = [self._tasks(Bound(select, group), items) for group in groups]
         for future in self._compute([task(call, *pair) for pair in zip(parts, wholes, strict=True)]):
             yield future.result()
@@ -198,7 +210,7 @@ class DaskChunks(Chunks):
         return self._compute(tasks)[0].result()
 
     def _tasks(self, function: Callable[..., Any], items: Sequence[Any] | None) -> list[Delayed]:
-        call = delayed(_Call(function), pure=False, traverse=False)  # sent once, and not with each task
+        call = delayed(_Opaque(function), pure=False, traverse=False)  # sent once, and not with each task
         if items is None:
             return [delayed(_apply, pure=False)(call, part) for part in self.parts]
         whole = [delayed(item, pure=False, traverse=False) for item in items]
@@ -364,7 +376,7 @@ def examples_of(X: Any, y: Any) -> list[Delayed]:
 
 def tabulate(pieces: list[Delayed], features: StreamedFeatures, client: Client) -> tuple[DaskChunks, bool]:
     """Return rows as chunks of counts with the workers, and whether they are sparse."""
-    parts = list(client.persist([delayed(_apply, pure=False)(_Call(Tabulate(features)), piece) for piece in pieces]))
+    parts = list(client.persist([delayed(_apply, pure=False)(_Opaque(Tabulate(features)), piece) for piece in pieces]))
     facts = client.gather(client.compute([delayed(_facts, pure=False)(part) for part in parts]))
     sparse = {is_sparse for _, is_sparse in facts}
     if len(sparse) > 1:
@@ -430,6 +442,10 @@ def _load(split: Split) -> Examples:
     return split.read()
 
 
+def _load_resolved(split: Split, subjects: _Opaque) -> Examples:
+    return with_uris(split.read(), subjects.content)[0]
+
+
 def _examples(X: Any, y: Any) -> Examples:
     """Return a piece of rows, checked; this runs with the worker."""
     if sp.issparse(X):
@@ -451,25 +467,25 @@ def _facts(chunk: Examples) -> tuple[int, bool]:
     return len(chunk), bool(sp.issparse(chunk.X))
 
 
-class _Call:
-    """A function that Dask does not look into."""
+class _Opaque:
+    """A function, or something else, that Dask does not look into."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
+    def __init__(self, content: Any) -> None:
+        self.content = content
 
 
-def _apply(call: _Call, chunk: Any, *items: Any) -> Any:
+def _apply(call: _Opaque, chunk: Any, *items: Any) -> Any:
     with serially(), np.errstate(over="ignore", invalid="ignore"):
-        return call.function(chunk, *items)
+        return call.content(chunk, *items)
 
 
 def _together(*chunks: Any) -> tuple[Any, ...]:
     return chunks
 
 
-def _combine(call: _Call, parts: list[Any], group: _Call) -> Any:
+def _combine(call: _Opaque, parts: list[Any], group: _Opaque) -> Any:
     with serially():
-        return call.function(parts, group.function)
+        return call.content(parts, group.content)
 
 
 def _add_up(results: list[Any]) -> Any:

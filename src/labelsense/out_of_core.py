@@ -89,7 +89,10 @@ def train_file(
     }
     with scratch_folder(folder, {**inputs, **choices}, {"memory": memory}, {"memory": limit}) as known:
         batches = map(resolved, stream_examples(path, format, CHUNK_ROWS, text_fields))
-        tests = None if test is None else stream_examples(test, format, CHUNK_ROWS, text_fields)
+        tests = None
+        if test is not None:
+            stream = stream_examples(test, format, CHUNK_ROWS, text_fields)
+            tests = (with_uris(batch, subjects)[0] for batch in stream)
         return finish(train_stream(batches, folder, Choices(**choices), memory=known["memory"], test=tests))
 
 

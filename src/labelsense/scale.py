@@ -32,7 +32,7 @@ from labelsense.features import make_features
 from labelsense.features.streams import StreamedFeatures
 from labelsense.predictor import changing, learn
 from labelsense.refine import Reconstruction
-from labelsense.refine.chunked import fit_refiner, kept_bytes, needed_bytes, sums_by_label
+from labelsense.refine.chunked import chunk_sums, fit_refiner, kept_bytes, needed_bytes
 from labelsense.refine.refiner import LEAST_ROWS
 from labelsense.regress import RidgeLearner
 from labelsense.regress.chunked import ChunkedDesign
@@ -185,7 +185,7 @@ def update_chunks(model: CompressedLabelClassifier, raw: Chunks, *, sparse: bool
     chunks = raw.map(Finish(features, vocabulary))
     design = ChunkedDesign(chunks, features.n_features, sparse=sparse)
     counts = counted.label_counts(vocabulary)
-    sums = None if model.refiner_ is None else chunks.total(sums_by_label)
+    sums = None if model.refiner_ is None else chunks.total(chunk_sums)
     with changing:
         model._learn_more(vocabulary, design, lambda A: design.targets(A.compress, A.n_measurements), counts)
         if model.refiner_ is not None:

@@ -30,6 +30,7 @@ quadratic_forms = _variant.quadratic_forms
 finish_product = _variant.finish_product
 take_step = _variant.take_step
 turn_direction = _variant.turn_direction
+mark_strongest = _variant.mark_strongest
 train_ranker = _variant.train_ranker
 shortlist = _variant.shortlist
 margins = _variant.margins

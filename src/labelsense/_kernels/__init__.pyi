@@ -161,6 +161,7 @@ def train_ranker(
     max_rounds: int,
     smallest: float,
 ) -> tuple[_Floats, _Columns, _Places, _Floats, int]: ...
+def mark_strongest(indptr: _Places, indices: _Columns, data: _Floats, k: int, kept: NDArray[np.uint8]) -> None: ...
 def shortlist(
     scores: list[_Floats],
     weights: list[float],

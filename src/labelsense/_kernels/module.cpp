@@ -152,6 +152,13 @@ void bind_sparse(nb::module_& module) {
                          {b_indptr.data(), b_indices.data(), b_data.data()}, static_cast<int64_t>(C.shape(1)), C.data());
         },
         Release());
+    module.def(
+        "mark_strongest",
+        [](Starts indptr, Indices indices, Values data, int64_t k, Array<uint8_t, 1> kept) {
+            mark_strongest({indptr.data(), indices.data(), data.data()}, static_cast<int64_t>(indptr.shape(0)) - 1, k,
+                           kept.data());
+        },
+        Release());
     module.attr("FEATURE_TILE") = FEATURE_TILE;
     module.def(
         "tile_starts",

@@ -5,9 +5,11 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "search.hpp"
+#include "simd.hpp"
 #include "sparse.hpp"
 
 namespace labelsense {
@@ -34,15 +36,30 @@ class Shortlist {
 
   private:
     void add(const float* x, double weight) {
-        double total = 0, squares = 0;
-        for (int64_t j = 0; j < d_; ++j) total += x[j];
-        const double mean = total / static_cast<double>(d_);
-        for (int64_t j = 0; j < d_; ++j) squares += (x[j] - mean) * (x[j] - mean);
-        const double spread = std::sqrt(squares / static_cast<double>(d_));
-        if (!(spread > 0) || !std::isfinite(spread)) return;  // it tells no labels apart
-        const double scale = weight / spread;
+        const auto [total, squares] = sums(x);
+        const double n = static_cast<double>(d_), mean = total / n, variance = squares / n - mean * mean;
+        if (!(variance > 1e-12 * squares / n) || !std::isfinite(variance)) return;  // it tells no labels apart
+        const float scale = static_cast<float>(weight / std::sqrt(variance)), shift = static_cast<float>(mean);
         float* sum = sum_.get();
-        for (int64_t j = 0; j < d_; ++j) sum[j] += static_cast<float>(scale * (x[j] - mean));
+        for (int64_t j = 0; j < d_; ++j) sum[j] += scale * (x[j] - shift);
+    }
+
+    // The sum and the sum of squares, in float over short stretches and in double over these.
+    std::pair<double, double> sums(const float* x) const {
+        constexpr int64_t STRETCH = 256;
+        double total = 0, squares = 0;
+        int64_t j = 0;
+        for (; j + STRETCH <= d_; j += STRETCH) {
+            f8 a = {}, b = {};
+            for (int64_t i = 0; i < STRETCH; i += LANES) {
+                const f8 value = load(x + j + i);
+                a += value;
+                b += value * value;
+            }
+            for (int lane = 0; lane < LANES; ++lane) total += a[lane], squares += b[lane];
+        }
+        for (; j < d_; ++j) total += x[j], squares += double{x[j]} * x[j];
+        return {total, squares};
     }
 
     int64_t d_, k_;

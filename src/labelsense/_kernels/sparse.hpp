@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <vector>
 
 #include "simd.hpp"
@@ -42,6 +44,26 @@ inline void times_dense(const SparseRows& X, int64_t begin, int64_t end, const f
             float sum = 0;
             for (int64_t e = X.indptr[i]; e < X.indptr[i + 1]; ++e) sum += X.data[e] * B[X.indices[e] * m + j];
             c[j] = sum;
+        }
+    }
+}
+
+// Sets `kept` for the k entries of each of n rows that are largest in magnitude, the first ones of equal ones.
+inline void mark_strongest(const SparseRows& X, int64_t n, int64_t k, uint8_t* kept) {
+    std::vector<float> size;
+    for (int64_t i = 0; i < n; ++i) {
+        const int64_t begin = X.indptr[i], end = X.indptr[i + 1];
+        std::fill(kept + begin, kept + end, uint8_t{1});
+        if (end - begin <= k) continue;
+        size.resize(end - begin);
+        for (int64_t e = begin; e < end; ++e) size[e - begin] = std::fabs(X.data[e]);
+        std::nth_element(size.begin(), size.begin() + (k - 1), size.end(), std::greater<float>());
+        const float least = size[k - 1];
+        int64_t ties = k;  // places that are left for entries of this very size
+        for (int64_t e = begin; e < end; ++e) ties -= std::fabs(X.data[e]) > least;
+        for (int64_t e = begin; e < end; ++e) {
+            const float x = std::fabs(X.data[e]);
+            kept[e] = x > least || (x == least && ties-- > 0);
         }
     }
 }

@@ -152,11 +152,11 @@ def train(
                 subjects=subjects,
             )
     else:
-        if subjects is not None:
-            raise ValueError("--vocabulary is for training without --scheduler and --workers.")
         dask = require_dask()
         with connected(scheduler, workers) as client, working(f"reading {data}"):
-            training = dask.train_files(data, Choices(**choices), client, test=test, format=format, text_fields=fields)
+            training = dask.train_files(
+                data, Choices(**choices), client, test=test, format=format, text_fields=fields, subjects=subjects
+            )
             training.model.save(output)
     report = training.report | {"model": str(output), "bytes": output.stat().st_size}
     if json:

@@ -15,8 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsense._blocks import map_stream
-from labelsense._checkpoint import State, next_folder, read_checked, read_json, write_checked, write_json
-from labelsense._chunks import Chunks
+from labelsense._checkpoint import State, next_folder, next_step, read_checked, read_json, write_checked, write_json
+from labelsense._chunks import Chunks, TreeSum
 from labelsense._progress import report_progress
 from labelsense._typing import CSR, IntArray
 from labelsense.data.formats.base import Examples, concatenate
@@ -58,6 +58,22 @@ class StoredChunks(Chunks):
                 write_checked(_file(folder, number), *_to_arrays(made, int(wanted[number])))
             write_json(folder / END, wanted.tolist())
         return ChunkStore(folder)
+
+    def long_total(self, function: Callable[..., Any], items: Sequence[Any], kind: str) -> Any:
+        step, tree, done = next_step(kind), TreeSum(), 0
+
+        def state() -> State:
+            return {**tree.state(), "done": np.array([done])}
+
+        if (kept := step.load()) is not None:
+            done = int(kept["done"][0])
+            tree = TreeSum.from_state(kept)
+        for chunk, item in zip(self._from(done), items[done:], strict=True):
+            report_progress(kind, done / len(self.lengths))
+            tree.add(function(chunk, item))
+            done += 1
+            step.save(state)
+        return tree.total()
 
     def paired(self, *others: Any) -> StoredTuples:
         return StoredTuples((self, *others))

@@ -25,7 +25,7 @@ from labelsense.refine.candidates import Candidates
 from labelsense.refine.label_blocks import train_ranker
 from labelsense.refine.refiner import Calibration, Refiner
 from labelsense.refine.shortlist import Reconstruction, candidates_for, shortlist
-from labelsense.refine.sources import Centroids, Correlations, LinearDecoder, Source
+from labelsense.refine.sources import Centroids, Correlations, LinearDecoder, Source, sums_by_label
 from labelsense.refine.stage import Stage, as_rows, habit_sums, habits, has_linear_decoder
 from labelsense.regress import RidgeLearner
 from labelsense.regress.chunked import ChunkedDesign, ChunkedTargets
@@ -131,7 +131,7 @@ class _Learning:
         """Do what ``Stage.learn`` does, for rows in chunks, and their measurements out of sample."""
         operator, decoder, _ = self.reconstruction
         counts = rows.total(_label_counts)
-        sources: list[Source] = [Centroids.of(rows.total(sums_by_label))]
+        sources: list[Source] = [Centroids.of(rows.total(chunk_sums))]
         measured = rows.beside(H)
         if has_linear_decoder(operator.n_measurements, operator.n_labels):
             sources.append(LinearDecoder.solve(measured.total(_moments)))
@@ -193,9 +193,9 @@ def _label_counts(rows: Any) -> IntArray:
     return count_labels(rows.Y)
 
 
-def sums_by_label(rows: Any) -> CSR:
-    """Return the sum of the rows of each label, (p, d)."""
-    return as_rows(rows.X).T @ rows.Y
+def chunk_sums(rows: Any) -> CSR:
+    """Return the sum of the rows of each label in a chunk, (p, d)."""
+    return sums_by_label(as_rows(rows.X), rows.Y)
 
 
 def _moments(chunk: tuple[Any, FloatArray]) -> DoubleArray:

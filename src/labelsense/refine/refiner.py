@@ -22,6 +22,7 @@ from labelsense.refine.candidates import Candidates, concatenate
 from labelsense.refine.pooled import PooledModel
 from labelsense.refine.ranker import Ranker
 from labelsense.refine.shortlist import Reconstruction, count_candidates
+from labelsense.refine.sources import sums_by_label
 from labelsense.refine.stage import Stage, as_rows
 from labelsense.regress import Learner
 
@@ -152,7 +153,7 @@ class Refiner(BaseEstimator):
         Label counts and centroids add up; classifiers of labels and probabilities stay as they are. Labels that are new
         have no classifier.
         """
-        return self.updated_by(sign * (as_rows(X).T @ Y), sign * count_labels(Y))
+        return self.updated_by(sign * sums_by_label(as_rows(X), Y), sign * count_labels(Y))
 
     def updated_by(self, sums: CSR, label_counts: IntArray) -> Refiner:
         """Do what :meth:`updated` does, given the sums of the rows of each label, (p, d), and how many there are."""

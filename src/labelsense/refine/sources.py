@@ -21,6 +21,7 @@ from labelsense.compress.base import Operator, inverse_norms
 from labelsense.refine.candidates import Candidates
 
 GEMM_ROWS = 1024
+STRONGEST = 50  # features of a row that count for centroids
 PENALTY = 0.1  # of the linear decoder, as a share of the mean square of a measurement
 
 
@@ -159,6 +160,8 @@ class LinearDecoder(Source):
 class Centroids(Source):
     """The cosine between a row and the sum of the rows that have a label.
 
+    Of each row only the 50 features count that are largest in magnitude: they tell labels apart as well, and faster.
+
     Parameters
     ----------
     sums : CSR (p, d)
@@ -175,7 +178,7 @@ class Centroids(Source):
     @classmethod
     def learn(cls, X: CSR, Y: CSR) -> Centroids:
         """Sum the rows of X (n, p) by the labels that they have."""
-        return cls.of(X.T @ Y)
+        return cls.of(sums_by_label(X, Y))
 
     @classmethod
     def of(cls, sums: Any) -> Centroids:
@@ -185,6 +188,7 @@ class Centroids(Source):
         return cls(sums, np.sqrt(squares).astype(np.float32))
 
     def scores(self, X: CSR, H: FloatArray) -> FloatArray:
+        X = _strongest(X)
         out = np.empty((X.shape[0], self.sums.shape[1]), np.float32)
         _kernels.times_sparse(
             X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, 0, X.shape[0], *self._arrays, out
@@ -195,7 +199,10 @@ class Centroids(Source):
 
     def own(self, X: CSR, H: FloatArray, Y: CSR, candidates: Candidates, values: FloatArray) -> FloatArray:
         mine = np.flatnonzero(candidates.are_in(Y))
-        label, own_length = candidates.labels[mine], _row_lengths(X).astype(np.float64)[candidates.row[mine]]
+        label, own_length = (
+            candidates.labels[mine],
+            _row_lengths(_strongest(X)).astype(np.float64)[candidates.row[mine]],
+        )
         length = self.lengths[label].astype(np.float64)
         dot = values[mine] * length * own_length
         rest = np.sqrt(np.maximum(length**2 - 2 * dot + own_length**2, 0))
@@ -227,6 +234,24 @@ class Centroids(Source):
         require(sp.issparse(sums) and sums.dtype == np.float32, "the sums of rows must be numbers")
         require_array(parts["lengths"], "the lengths of sums of rows", "float32", (sums.shape[1],), finite=True)
         return cls(sums, parts["lengths"])
+
+
+def sums_by_label(X: CSR, Y: CSR) -> CSR:
+    """Return the sum of the rows of each label, (p, d), by their strongest features."""
+    return sp.csr_array(_strongest(X).T @ Y)
+
+
+def _strongest(X: CSR) -> CSR:
+    """Return rows with the features that are largest in magnitude, the others left out."""
+    counts = np.diff(X.indptr)
+    if counts.max(initial=0) <= STRONGEST:
+        return X
+    kept = np.empty(X.nnz, bool)
+    _kernels.mark_strongest(
+        X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, STRONGEST, kept.view(np.uint8)
+    )
+    indptr = np.concatenate([[0], np.cumsum(np.minimum(counts, STRONGEST))])
+    return sp.csr_array((X.data[kept], X.indices[kept], indptr), shape=X.shape)
 
 
 def _row_lengths(X: CSR) -> FloatArray:

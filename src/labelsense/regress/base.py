@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 from labelsense._typing import DoubleArray, FloatArray, IntArray
 from labelsense.errors import InputError
 
-FOLDS = 5
+FOLDS = 3
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Learner(RegressorMixin, BaseEstimator, ABC):
         """Return what a fit of so many regressions on X will take."""
 
     def _predict_folds(self, X: Any, Z: Any, sample_weight: DoubleArray | None = None) -> FloatArray:
-        """Return predictions of each of five folds of the rows by a copy of this learner that has seen the others."""
+        """Return predictions of each of three folds of the rows by a copy of this learner that has seen the others."""
         H = np.empty(Z.shape, np.float32)
         for rest, out in self._folds(check_two_rows(X)):
             weights = {} if sample_weight is None else {"sample_weight": sample_weight[rest]}

@@ -229,12 +229,18 @@ class ChunkedDesign(Design):
             return self._total(Product("transposed_times", targets=B.targets))
         return self._total(Product("transposed_times"), B)
 
+    def moment_times(self, B: Any) -> DoubleArray:
+        if isinstance(B, ChunkedTargets):
+            return self._total(Product("moment_times", targets=B.targets))
+        return self._total(Product("moment_times"), B)
+
     def normal_times(self, P: FloatArray, shift: FloatArray, s: DoubleArray | None) -> tuple[FloatArray, FloatArray]:
         total = self._total(Product("normal_times", (P, shift)), s)
         return total[:-1], total[-1]
 
     def gram(self, kind: Precision = np.float32) -> Any:
-        return self._total(Product("gram", (np.float64,))).astype(kind, copy=False)  # as if it were one sum
+        product = Product("gram", (np.float64,), self._shift)  # in double, as if it were one sum
+        return self._rows.chunks.long_total(product, self._rows.parts(self._weights), "gram").astype(kind, copy=False)
 
     def quadratic_forms(self, S: FloatArray) -> DoubleArray:
         return self._stacked(Product("quadratic_forms", (S,)))

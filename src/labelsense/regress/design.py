@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsense._blocks import row_blocks
+from labelsense._gram import copied
 from labelsense._typing import CSR, DoubleArray, FloatArray, Precision, Rows
 
 DENSE_ROWS = 2048  # rows of a dense block
@@ -107,6 +108,10 @@ class Design(ABC):
     @abstractmethod
     def transposed_times(self, B: Any) -> Any:
         """Return X' B, (p, m), for B (n, m), dense or sparse: in double if B is, or if that costs no more."""
+
+    def moment_times(self, B: Any) -> DoubleArray:
+        """Return X' B, (p, m), in double, of which sums over many rows are in double too: right to rounding."""
+        return copied(self.transposed_times(B), np.float64)
 
     def normal_times(self, P: FloatArray, shift: FloatArray, s: DoubleArray | None) -> tuple[FloatArray, FloatArray]:
         """Return X'H, (p, m), and s'H, (m,), for H = X P - s shift', (n, m), where s is 1 if not given."""

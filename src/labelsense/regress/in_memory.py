@@ -21,6 +21,7 @@ from labelsense.regress.design import DENSE_ROWS, DOUBLE_ROWS, Design, MemoryDes
 COMMON = 0.12  # a feature that this fraction of rows has is multiplied faster by BLAS than entry by entry (measured)
 SPARSE_WORK = 2**24  # multiplications between two looks at Ctrl-C
 DENSE_WORK = 2**34  # the same where BLAS does it
+SUM_SHARE = 4  # features of a row of products, for each entry, up to which their sum over blocks costs little
 EXACT_WORK = 2**16  # multiplications per row of a dense product up to which it is in double
 
 Arrays = tuple[Any, Any, Any]  # of CSR, as the kernels want them: int64 starts, int32 columns, float32 values
@@ -179,6 +180,14 @@ class SparseDesign(StoredDesign):
                 C[:, columns] = self.X.T @ B[:, columns]
             return C
         return _times(self._transposed._arrays, self.shape[1], np.ascontiguousarray(B, np.float32))
+
+    def moment_times(self, B: Any) -> DoubleArray:
+        n, p = self.shape
+        if sp.issparse(B) or B.dtype == np.float64:
+            return super().moment_times(B)
+        # Of as many rows that the sum of the products of blocks costs little beside these.
+        size = max(DOUBLE_ROWS, SUM_SHARE * p * n // max(1, self.X.nnz))
+        return sum_over_blocks(n, lambda rows: SparseDesign(self.X[rows]).transposed_times(B[rows]), size)
 
     def gram(self, kind: Precision = np.float32) -> Any:
         p = self.shape[1]

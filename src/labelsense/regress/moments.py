@@ -71,7 +71,7 @@ class Moments:
         lazy = isinstance(Z, LazyTargets)
         for columns in row_blocks(Z.shape[1], Z.shape[1] if lazy else max(1, TARGET_NUMBERS // X.shape[0])):
             targets = Z if lazy else as_dense(Z[:, columns]).astype(np.float64, copy=False)
-            right[:, columns] = X.transposed_times(targets if w is None else w[:, None] * targets)
+            right[:, columns] = X.moment_times(targets if w is None else w[:, None] * targets)
             z_sum[columns] = weighted_sum(targets, w)
         x_sum = X.weighted_sum(w)
         for sums in (gram, right, x_sum, z_sum):

@@ -11,7 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsense._blocks import row_blocks
-from labelsense._gram import copied
 from labelsense._typing import DoubleArray, FloatArray, IntArray, Rows, as_dense
 from labelsense.regress.design import DENSE_ROWS, Design, sum_over_blocks
 from labelsense.regress.targets import LazyTargets, some_targets, weighted_sum
@@ -112,7 +111,7 @@ class Problem:
     def right_hand_side(self, columns: slice = slice(None)) -> DoubleArray:
         """Return the centred X'Z, (p, m), in double, or some of its columns."""
         Z = self.Z if columns == slice(None) else some_targets(self.Z, slice(None), columns)
-        right = copied(self.X.transposed_times(Z), np.float64)
+        right = self.X.moment_times(Z)
         if np.isfinite(self.total):
             subtract_outer(right, self.total * self.x_mean, self.z_mean[columns])
         return right

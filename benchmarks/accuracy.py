@@ -1,0 +1,207 @@
+"""Precision, cost and calibration of the defaults beside the rivals': the table and the chart of docs/accuracy.md.
+
+    make bench-accuracy LABELSENSE_DATA=folder LABELSENSE_PEERS=peers.py
+    python benchmarks/accuracy.py [data set ...] [--budgets fast balanced accurate] [--seeds 3] [--write]
+
+Each rival and each of our runs is a process of its own, one after another on one machine: read the ratios, not the
+seconds. Rivals get log(1 + count) idf features with rows of unit length and their own defaults; ours get the data as
+they are and choose. Nothing of either sees the test rows before they are scored. Without --write nothing is written.
+"""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelsense import CompressedLabelClassifier
+from labelsense.labels import top_k
+from labelsense.metrics import best_f1_threshold, calibration_error, f1_score, ranking_figures
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARED = ROOT.parent / "shared"
+DATA = Path(os.environ.get("LABELSENSE_DATA", SHARED / "data"))
+PEERS = Path(os.environ.get("LABELSENSE_PEERS", SHARED / "tools" / "peers.py"))
+PYTHON = ROOT / ".venv-peers" / "bin" / "python"
+PAGE = ROOT / "docs" / "accuracy.md"
+BEGIN, END = "<!-- accuracy table -->", "<!-- end of accuracy table -->"
+KS = (1, 3, 5)
+RIVALS = {
+    "bibtex": ["pecos", "omikuji", "napkinxc", "sklearn"],
+    "corel5k": ["pecos", "omikuji", "napkinxc", "sklearn"],
+    "delicious": ["pecos", "omikuji", "napkinxc", "sklearn"],
+    "debian_debtags": ["pecos", "omikuji", "napkinxc"],
+    "eurlex4k": ["pecos", "omikuji", "napkinxc"],
+    "yso_finna_en_min5": ["pecos", "omikuji"],
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", default=list(RIVALS), metavar="data set")
+    parser.add_argument("--budgets", nargs="+", default=["fast", "balanced", "accurate"])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--write", action="store_true", help="write table and chart into the docs")
+    parser.add_argument("--one", help=argparse.SUPPRESS)  # one of our runs, in a process of its own
+    args = parser.parse_args()
+    if args.one:
+        print(json.dumps(measure(args.names[0], args.one, args.seeds)))
+        return
+    rows = []
+    for name in args.names:
+        rows += [show(row) for row in rivals(name)]
+        for budget in args.budgets:
+            runs = [
+                json.loads(run([sys.executable, __file__, name, "--one", budget, "--seeds", seed]))
+                for seed in range(args.seeds)
+            ]
+            rows.append(show(combine(name, budget, runs)))
+    if args.write:
+        write(rows)
+
+
+def run(command):
+    return subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True, cwd=ROOT).stdout
+
+
+def rivals(name):
+    """Run the rivals; return a row for each."""
+    if not (PEERS.is_file() and PYTHON.is_file()):
+        sys.exit("The rivals are missing: set LABELSENSE_PEERS and run make bench-accuracy.")
+    rows = []
+    for peer in RIVALS.get(name, ["pecos", "omikuji"]):
+        for line in run([PYTHON, PEERS, DATA / name, peer]).splitlines():
+            if line.startswith("{"):
+                found = json.loads(line)
+                row = {"data": name, "who": found["peer"], **{f"P@{k}": found[f"P@{k}"] for k in KS}}
+                rows.append(row | {"fit": found["fit_s"], "predict": found["predict_s"], "MB": found["model_MB"]})
+    return rows
+
+
+def measure(name, budget, seed):
+    """Fit and score one model of ours; return what was seen."""
+    parts = [sp.load_npz(DATA / name / f"{part}.npz").tocsr() for part in ("X_train", "Y_train", "X_test", "Y_test")]
+    X, Y, X_test, Y_test = (part.astype(np.float32) for part in parts)
+    start = time.perf_counter()
+    model = CompressedLabelClassifier(budget=budget, random_state=seed).fit(X, Y)
+    fitted = time.perf_counter()
+    model.predict_topk(X_test, k=max(KS))
+    done = time.perf_counter()
+    P = model.predict_proba(X_test)
+    figures = ranking_figures(Y_test, top_k(P, max(KS)), KS)
+    best, labels = best_f1_threshold(P, Y_test), model.predict(X_test)
+    above = sp.csr_array((P.data >= best, P.indices, P.indptr), shape=P.shape)
+    found = float(sp.csr_array(P > 0).multiply(Y_test > 0).sum())
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(Path(folder) / "model")
+        size = (Path(folder) / "model").stat().st_size
+    return {
+        **{f"P@{k}": 100 * figures[f"P@{k}"] for k in KS},
+        **{f"expected P@{k}": 100 * model.report_.expected[f"P@{k}"] for k in KS},
+        "fit": fitted - start,
+        "predict": done - fitted,
+        "MB": size / 1e6,
+        "peak MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "m": model.compressor_.operator_.n_measurements,
+        "learner": type(model.learner_).__name__,
+        "ECE": 100 * calibration_error(Y_test, P),
+        "probabilities / labels found": float(P.sum()) / max(1.0, found),
+        "probabilities / labels": float(P.sum()) / float(Y_test.sum()),
+        "F1 / best F1": f1_score(Y_test, labels) / f1_score(Y_test, sp.csr_array(above, dtype=np.float32)),
+        "rows without label": 100 * float((np.diff(sp.csr_array(labels).indptr) == 0).mean()),
+    }
+
+
+def combine(name, budget, runs):
+    """Return means over seeds, and the spread of the precisions."""
+    numbers = {key: statistics.fmean(one[key] for one in runs) for key in runs[0] if key != "learner"}
+    spread = max((statistics.stdev(one[f"P@{k}"] for one in runs) if len(runs) > 1 else 0.0) for k in KS)
+    return {"data": name, "who": f"labelsense {budget}", **numbers, "spread": spread, "learner": runs[0]["learner"]}
+
+
+def show(row):
+    print(
+        json.dumps({key: round(value, 3) if isinstance(value, float) else value for key, value in row.items()}),
+        flush=True,
+    )
+    return row
+
+
+def write(rows):
+    """Put the tables between the marks of the page, and draw the chart beside it."""
+    text = PAGE.read_text()
+    before, after = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
+    PAGE.write_text(f"{before}\n\n{tables(rows)}\n\n{after}")
+    draw(rows, PAGE.parent / "figures" / "accuracy.png")
+
+
+def tables(rows):
+    lines = ["| data | who | P@1 | P@3 | P@5 | fit s | predict s | model MB |", "|---|---|---|---|---|---|---|---|"]
+    for name in dict.fromkeys(row["data"] for row in rows):
+        group = [row for row in rows if row["data"] == name]
+        best = {k: max(row[f"P@{k}"] for row in group) for k in KS}
+        for row in group:
+            cells = [f"**{v:.1f}**" if (v := row[f"P@{k}"]) == best[k] else f"{v:.1f}" for k in KS]
+            cells += [f"{row['fit']:.1f}", f"{row['predict']:.2f}", f"{row['MB']:.1f}"]
+            lines.append(f"| {name} | {row['who']} | " + " | ".join(cells) + " |")
+    lines += [
+        "",
+        "| data | budget | m | learner | spread | expected P@1 | calibration error % | probabilities / labels found | "
+        "F1 / best F1 | rows without label % | peak MB |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        if "ECE" in row:
+            budget = row["who"].split()[-1]
+            lines.append(
+                f"| {row['data']} | {budget} | {row['m']:.0f} | {row['learner']} | {row['spread']:.2f} | "
+                f"{row['expected P@1']:.1f} | {row['ECE']:.2f} | {row['probabilities / labels found']:.3f} | "
+                f"{row['F1 / best F1']:.3f} | {row['rows without label']:.1f} | {row['peak MB']:.0f} |"
+            )
+    return "\n".join(lines)
+
+
+def draw(rows, path):
+    """Draw P@1 of everyone on each data set, less that of the best rival."""
+    from matplotlib.figure import Figure
+
+    names = list(dict.fromkeys(row["data"] for row in rows))
+    figure = Figure(figsize=(7.5, 0.62 * len(names) + 1.2), layout="constrained")
+    axes = figure.subplots()
+    colours = {"fast": "#9ecae1", "balanced": "#3182bd", "accurate": "#08306b"}
+    for place, name in enumerate(names):
+        group = [row for row in rows if row["data"] == name]
+        best = max((row["P@1"] for row in group if "ECE" not in row), default=0)
+        for row in group:
+            ours = "ECE" in row
+            colour = colours[row["who"].split()[-1]] if ours else "#bbbbbb"
+            axes.plot(
+                row["P@1"] - best,
+                place,
+                "o" if ours else "|",
+                color=colour,
+                markersize=9 if ours else 14,
+                zorder=2 + ours,
+            )
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.axvline(0, color="#888888", linewidth=0.8)
+    axes.set_xlabel("points of P@1 beyond the best rival (grey: rivals)")
+    for word, colour in colours.items():
+        axes.plot([], [], "o", color=colour, label=word)
+    axes.legend(frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    figure.savefig(path, dpi=120)
+
+
+if __name__ == "__main__":
+    main()
