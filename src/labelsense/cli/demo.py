@@ -19,12 +19,12 @@ from labelsense.features import make_features
 ROWS, TEST_ROWS = 5000, 3000  # so that it is done in a minute or two
 MEASUREMENTS = 150
 PACKAGE = 1000  # the row that is shown: any will do
-WORDS, TAGS = 12, 3
+WORDS, TAGS, REASONS = 10, 3, 4
 NEXT = """
 Next:
-  labelsense train docs.jsonl -o tags.model    your own texts: {"text": ..., "labels": [...]}
-  labelsense advise docs.jsonl                 what train will choose and reach, before it
-  labelsense demo --serve                      models of these data, with a page to try them
+  labelsense train docs.jsonl -o tags.model   your texts, as {"text", "labels"}
+  labelsense advise docs.jsonl                what train will choose and reach
+  labelsense demo --serve                     models with a page to try them
 In Python: CompressedLabelClassifier().fit(X, y); print(clf.report_)"""
 
 
@@ -62,7 +62,7 @@ def demo(
         return print_json(results)
     console.print()
     _show_package(model, X_test, data, test)
-    console.print(NEXT, markup=False)
+    console.print(NEXT, markup=False, soft_wrap=True)
 
 
 def _models() -> dict[str, Any]:
@@ -108,10 +108,11 @@ def _show_package(model: Any, X_test: Any, data: Any, test: Any) -> None:
     """Print what the model says of one package, and why."""
     x, true = X_test[[PACKAGE]], data.Y_test[test[[PACKAGE]]].indices
     words = [data.features[j] for j in x.indices]
-    console.print(f"A test package with the words {', '.join(words[:WORDS])}, ...")
-    console.print(f"  true tags: {', '.join(data.labels[j] for j in true)}", markup=False)
+    console.print(f"A test package with the words {', '.join(words[:WORDS])}, ...", soft_wrap=True)
+    console.print(f"  true tags: {', '.join(data.labels[j] for j in true)}", markup=False, soft_wrap=True)
     top = model.predict_topk(x, k=TAGS)
     for j, probability in zip(top.labels[0], top.scores[0], strict=True):
         found = model.explain(x, int(j)).ranker
-        why = ", ".join(f"{data.features[name]} {value:+.2f}" for name, value in found.parts[:4])
-        console.print(f"  {data.labels[j]}: probability {probability:.2f}, because of {why}", markup=False)
+        why = ", ".join(f"{data.features[name]} {value:+.2f}" for name, value in found.parts[:REASONS])
+        console.print(f"  {data.labels[j]}: probability {probability:.2f}", markup=False)
+        console.print(f"    because of {why}", markup=False, soft_wrap=True)
