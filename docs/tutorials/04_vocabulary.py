@@ -46,7 +46,7 @@ def shell(command):
     print(f"$ {command}\n{done.stderr}{done.stdout}")
 
 
-shell("labelsense train docs.tsv --vocabulary subjects.tsv --learner ridge --alpha 1 -o tags.model")
+shell("labelsense train docs.tsv --vocabulary subjects.tsv --learner ridge --alpha 1 --budget fast -o tags.model")
 
 # %%
 # Unknown URIs would have been reported. The model remembers the vocabulary:
