@@ -33,7 +33,9 @@ def shell(command):
     print(f"$ {command}\n{done.stderr}{done.stdout}")
 
 
-OPTIONS = "--n-features 2000 -m 100 --compressor hadamard --learner ridge --alpha 1 --decoder omp --no-refine --no-hold-out"
+OPTIONS = (
+    "--n-features 2000 -m 100 --compressor hadamard --learner ridge --alpha 1 --decoder omp --no-refine --no-hold-out"
+)
 shell(f"labelsense train docs.jsonl {OPTIONS} -o whole.model")
 shell(f"labelsense train docs.jsonl {OPTIONS} -o chunks.model --memory 500M")
 

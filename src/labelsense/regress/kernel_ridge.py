@@ -122,7 +122,7 @@ class KernelRidgeLearner(Learner):
     def fit_out_of_sample(self, X: Any, y: Any) -> FloatArray:
         """Fit, and return predictions of the same rows by models that did not see them, (n, m).
 
-        Leave-one-out in closed form, for about twice the time of a fit; by three folds if the kernel matrix does not
+        Leave-one-out in closed form, for about twice the time of a fit; by folds if the kernel matrix does not
         fit in memory. Width and penalty, if chosen, are chosen by all rows.
         """
         design, Z, budget = self._check_rows(X, y)
