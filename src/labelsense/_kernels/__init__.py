@@ -4,10 +4,10 @@ The same C++ is built twice on x86-64: for every such processor, and for those w
 give the same bytes, since nothing is compiled with relaxed floating-point rules. ``__init__.pyi`` has the types.
 """
 
-import sys
+import sys as _sys
 from importlib import import_module
 
-if sys.platform == "win32":
+if _sys.platform == "win32":
     raise ImportError("labelsense does not run on Windows. Use the Windows Subsystem for Linux.")
 
 _variant = import_module("labelsense._kernels._generic")

@@ -73,7 +73,10 @@ class SklearnLearner(Learner):
         return self
 
     def fit_out_of_sample(self, X: Any, y: Any, sample_weight: Any = None) -> FloatArray:
-        """Fit, and return predictions of each of five folds of the rows (three from 5,000 rows on) by a model of the others."""
+        """Fit, and return predictions of each of five folds of the rows by a model of the others.
+
+        From 5,000 rows on there are three.
+        """
         self.fit(X, y, sample_weight)
         weights = None if sample_weight is None else np.asarray(sample_weight)
         return self._shape_like_fit(self._predict_folds(X, as_columns(y)[0], weights))
