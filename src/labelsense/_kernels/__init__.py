@@ -37,6 +37,7 @@ turn_direction = _variant.turn_direction
 mark_strongest = _variant.mark_strongest
 train_ranker = _variant.train_ranker
 shortlist = _variant.shortlist
+top_entries = _variant.top_entries
 margins = _variant.margins
 margins_by_feature = _variant.margins_by_feature
 standing = _variant.standing

@@ -171,6 +171,7 @@ def shortlist(
     labels: _Columns,
     counts: _Places,
 ) -> None: ...
+def top_entries(indptr: _Places, indices: _Columns, data: _Doubles, labels: _Places, values: _Floats) -> None: ...
 def margins(
     indptr: _Places,
     indices: _Columns,

@@ -263,6 +263,13 @@ void bind_refinement(nb::module_& module) {
         },
         Release());
     module.def(
+        "top_entries",
+        [](Places indptr, Indices indices, Array<const double, 1> data, Array<int64_t, 2> labels, Array<float, 2> values) {
+            top_entries(indptr.data(), indices.data(), data.data(), static_cast<int64_t>(labels.shape(0)),
+                        static_cast<int64_t>(labels.shape(1)), labels.data(), values.data());
+        },
+        Release());
+    module.def(
         "margins",
         [](Starts indptr, Indices indices, Values data, int64_t begin, int64_t end, int64_t n_features, Starts w_indptr,
            Indices w_indices, Values w_data, Values bias, Places starts, Indices labels, Array<float, 1> out) {
