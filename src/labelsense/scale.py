@@ -108,6 +108,7 @@ def fit_chunks(
             "Give it more memory, or fewer rows."
         )
     with verbosity(model.verbose):
+        log("counting")
         counted = raw.total(Count(features.max_words), None if rows is None else split_rows(rows, raw.lengths))
         vocabulary = _check_labels(counted)
         counts = counted.label_counts(vocabulary)
@@ -119,7 +120,7 @@ def fit_chunks(
                 f"decoder must learn nothing for rows that are not all in memory. Got {type(decoder).__name__}."
             )
         model.features_ = features.fit(counted.rows, counted.rows_with, counted.occurrences)
-        log("%d rows, %d features, %d labels", counted.rows, features.n_features, vocabulary.n_labels)
+        log("making features: %d rows, %d features, %d labels", counted.rows, features.n_features, vocabulary.n_labels)
         chunks = raw.map(Finish(features, vocabulary))
         refiner = refiner if counted.rows >= LEAST_ROWS else None
         if refiner is not None:

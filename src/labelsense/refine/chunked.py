@@ -130,11 +130,13 @@ class _Learning:
     def stage(self, rows: Chunks, H: Chunks) -> Stage:
         """Do what ``Stage.learn`` does, for rows in chunks, and their measurements out of sample."""
         operator, decoder, _ = self.reconstruction
+        log("refine: sums by label")
         counts = rows.total(_label_counts)
         sources: list[Source] = [Centroids.of(rows.total(chunk_sums))]
         measured = rows.beside(H)
         if has_linear_decoder(operator.n_measurements, operator.n_labels):
             sources.append(LinearDecoder.solve(measured.total(_moments)))
+        log("refine: %d candidates a row", self.n_candidates)
         shortlisted = measured.map(Shortlist(sources, operator, decoder, self.n_candidates), step="candidates")
         known = habits(shortlisted.total(_Habits(operator.n_labels, len(sources) + 2)), counts)
         ranker = train_ranker(rows.beside(shortlisted), operator.n_labels, self.C, self.memory)
