@@ -115,7 +115,7 @@ fuzz-service: $(VENV)/.installed .venv-fuzz/.installed
 # with them, so their libraries are loaded first; its own allocator would hide the ends of arrays, and it leaks at exit.
 SANITIZED := tests/test_kernels.py tests/test_reconstruct.py tests/test_outcomes.py tests/test_group_omp.py \
     tests/test_multistage_lasso.py tests/test_compress.py tests/test_formats.py tests/test_format_errors.py \
-    tests/test_text_formats.py
+    tests/test_text_formats.py tests/test_refine.py
 .venv-sanitize/.installed: $(SOURCES)
 	@test -x .venv-sanitize/bin/python || $(PYTHON) -m venv .venv-sanitize
 	@echo "building labelsense with sanitizers ..."

@@ -77,6 +77,20 @@ class TestRanker:
         dense = X @ ranker.weights.T.toarray() + ranker.bias
         np.testing.assert_allclose(ranker.margins(X, candidates), dense[candidates.row, candidates.labels], atol=1e-5)
 
+    @pytest.mark.parametrize("n_features", [1, 40])
+    def test_margins_by_features_equal_those_by_labels(self, n_features, monkeypatch):
+        X, Y = problem()
+        candidates = random_candidates(*Y.shape)
+        ranker = Ranker.train(X, Y, candidates)
+        few = sp.csr_array(X.toarray() * (np.arange(X.shape[1]) < n_features))  # few features: by them
+        got = ranker.margins(few, candidates)
+        for costs_nothing in ("_by_feature", "_by_label"):
+            other = Ranker(ranker.weights, ranker.bias)
+            counts = np.full(X.shape[1], 0 if costs_nothing == "_by_feature" else 10**6)
+            monkeypatch.setattr(other, "_labels_by_feature", counts)
+            np.testing.assert_array_equal(other.margins(few, candidates), got)
+            assert costs_nothing in vars(other)
+
     def test_small_weights_are_left_out(self):
         X, Y = problem()
         candidates = random_candidates(*Y.shape)

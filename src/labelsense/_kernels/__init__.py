@@ -38,6 +38,7 @@ mark_strongest = _variant.mark_strongest
 train_ranker = _variant.train_ranker
 shortlist = _variant.shortlist
 margins = _variant.margins
+margins_by_feature = _variant.margins_by_feature
 standing = _variant.standing
 Booster = _variant.Booster
 add_trees = _variant.add_trees

@@ -186,6 +186,20 @@ def margins(
     labels: _Columns,
     out: _Floats,
 ) -> None: ...
+def margins_by_feature(
+    indptr: _Places,
+    indices: _Columns,
+    data: _Floats,
+    begin: int,
+    end: int,
+    w_indptr: _Places,
+    w_indices: _Columns,
+    w_data: _Floats,
+    bias: _Floats,
+    starts: _Places,
+    labels: _Columns,
+    out: _Floats,
+) -> None: ...
 def standing(starts: _Places, begin: int, end: int, scores: _Floats, first: int, out: _Floats) -> None: ...
 
 class Booster:

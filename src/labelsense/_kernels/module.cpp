@@ -272,6 +272,15 @@ void bind_refinement(nb::module_& module) {
         },
         Release());
     module.def(
+        "margins_by_feature",
+        [](Starts indptr, Indices indices, Values data, int64_t begin, int64_t end, Starts w_indptr, Indices w_indices,
+           Values w_data, Values bias, Places starts, Indices labels, Array<float, 1> out) {
+            margins_by_feature({indptr.data(), indices.data(), data.data()}, begin, end,
+                               {w_indptr.data(), w_indices.data(), w_data.data()}, bias.data(),
+                               static_cast<int64_t>(bias.shape(0)), starts.data(), labels.data(), out.data());
+        },
+        Release());
+    module.def(
         "standing",
         [](Places starts, int64_t begin, int64_t end, Values scores, int64_t first, Array<float, 2> out) {
             standing(starts.data(), begin, end, scores.data(), static_cast<int64_t>(out.shape(1)), first, out.data());
@@ -295,8 +304,9 @@ void bind_refinement(nb::module_& module) {
         "add_trees",
         [](Places roots, Indices feature, Array<const double, 1> value, Indices left, Array<const float, 2> features,
            Array<double, 1> out) {
-            add_trees({roots.data(), static_cast<int64_t>(roots.shape(0)), feature.data(), value.data(), left.data()},
-                      features.data(), static_cast<int64_t>(features.shape(0)), static_cast<int64_t>(features.shape(1)),
+            Trees trees(roots.data(), static_cast<int64_t>(roots.shape(0)), feature.data(), value.data(), left.data(),
+                        static_cast<int64_t>(feature.shape(0)));
+            trees.add(features.data(), static_cast<int64_t>(features.shape(0)), static_cast<int64_t>(features.shape(1)),
                       out.data());
         },
         Release());

@@ -9,7 +9,6 @@
 
 namespace labelsense {
 
-constexpr int64_t TOP_BLOCK = 128;
 constexpr int64_t CHUNK = 4 * LANES;
 
 // What is searched: values at j..j+7 as a vector, and at j alone for the last few.
@@ -107,32 +106,63 @@ inline int64_t most_positive(const float* c, const float* w, int64_t d, float* v
     return w ? argmax(PositiveWeighted{c, w}, d, value) : argmax(Positive{c}, d, value);
 }
 
+// The k largest values of those that are offered, in ascending order of their places, and where they are.
+class Largest {
+  public:
+    explicit Largest(int64_t k) : k_(k) { kept_.reserve(2 * k + CHUNK); }
+
+    // Smaller ones, or equal ones that come later, are not among them.
+    float bar() const { return bar_; }
+
+    void offer(float value, int64_t place) {
+        if (full_ && !(value > bar_)) return;
+        kept_.push_back({value == value ? value : -INFINITY, place});
+        if (static_cast<int64_t>(kept_.size()) >= 2 * k_) keep_best();
+    }
+
+    // Their places, the largest value first, ties to the lowest place.
+    void write(std::vector<int64_t>& places) {
+        if (static_cast<int64_t>(kept_.size()) > k_) keep_best();
+        std::sort(kept_.begin(), kept_.end(), before);
+        places.clear();
+        for (const Entry& entry : kept_) places.push_back(entry.place);
+    }
+
+  private:
+    struct Entry {
+        float value;
+        int64_t place;
+    };
+    static bool before(const Entry& a, const Entry& b) {
+        return a.value > b.value || (a.value == b.value && a.place < b.place);
+    }
+    void keep_best() {
+        std::nth_element(kept_.begin(), kept_.begin() + (k_ - 1), kept_.end(), before);
+        kept_.resize(k_);
+        bar_ = kept_.back().value, full_ = true;
+    }
+
+    int64_t k_;
+    std::vector<Entry> kept_;
+    float bar_ = -INFINITY;
+    bool full_ = false;  // there are k values, and the bar is the least of them
+};
+
 // The k places with the largest values, largest first, ties to the lowest.
 template <class Values>
 void top_places(const Values& values, int64_t d, int64_t k, std::vector<int64_t>& top) {
-    auto before = [&values](int64_t i, int64_t j) {
-        float x = values.scalar(i), y = values.scalar(j);
-        return x > y || (x == y && i < j);
-    };
     top.clear();
     k = std::min(k, d);
     if (k == 0) return;
-    for (int64_t b = 0; b < d; b += TOP_BLOCK) {
-        int64_t end = std::min(b + TOP_BLOCK, d);
-        bool full = static_cast<int64_t>(top.size()) == k;
-        if (full && largest(values, b, end) <= values.scalar(top.front())) continue;
-        for (int64_t j = b; j < end; ++j) {
-            if (static_cast<int64_t>(top.size()) < k) {
-                top.push_back(j);
-                std::push_heap(top.begin(), top.end(), before);
-            } else if (before(j, top.front())) {
-                std::pop_heap(top.begin(), top.end(), before);
-                top.back() = j;
-                std::push_heap(top.begin(), top.end(), before);
-            }
-        }
+    Largest best(k);
+    const int64_t first = std::min(d, 2 * k);  // then there is a bar
+    for (int64_t j = 0; j < first; ++j) best.offer(values.scalar(j), j);
+    for (int64_t b = first; b < d; b += CHUNK) {
+        const int64_t end = std::min(b + CHUNK, d);
+        if (!(largest(values, b, end) > best.bar())) continue;
+        for (int64_t j = b; j < end; ++j) best.offer(values.scalar(j), j);
     }
-    std::sort_heap(top.begin(), top.end(), before);
+    best.write(top);
 }
 
 // The k columns with the largest |c_j|, and with the largest c_j.
