@@ -285,6 +285,8 @@ class CompressedLabelClassifier(FittedPredictor):
         vocabulary: Vocabulary,
         refiner: Refiner | None = None,
         calibration: Calibration | None = None,
+        choice: Choice | None = None,
+        rehearsal: Rehearsal | None = None,
     ) -> None:
         """Become the model of these fitted parts."""
         with changing:
@@ -293,7 +295,7 @@ class CompressedLabelClassifier(FittedPredictor):
             self.threshold_ = _first(
                 self._check_threshold(), None if calibration is None else calibration.threshold, THRESHOLD
             )
-            self.report_ = report_fit(self, calibration=calibration)
+            self.report_ = report_fit(self, choice, calibration, rehearsal)
 
     def _fit_parts(
         self, X: Any, Y: CSR, learner: Learner, reconstruction: Reconstruction, refiner: Refiner | None, weights: Any
