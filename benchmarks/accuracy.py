@@ -151,13 +151,14 @@ def measure(name, budget, seed):
 
 
 def combine(name, budget, runs):
-    """Return means over seeds, and the spread of the precisions."""
+    """Return means over seeds, and the spread of the precisions. Times are of the first one: rivals run once, too."""
     numbers = {key: statistics.fmean(one[key] for one in runs) for key in runs[0] if key != "learner"}
     spread = max((statistics.stdev(one[f"P@{k}"] for one in runs) if len(runs) > 1 else 0.0) for k in KS)
     return {
         "data": name,
         "who": f"labelsense {budget}",
         **numbers,
+        **{key: runs[0][key] for key in ("fit", "predict")},
         "seeds": len(runs),
         "spread": spread,
         "learner": runs[0]["learner"],
