@@ -44,18 +44,15 @@ def main() -> None:
         report()
     elif options.keep:
         for target in chosen:
-            keep(target, WORK / target.name / "inputs")
+            keep(target, gather(target))
     else:
         sys.exit(any([not fuzz(target, options.seconds) for target in chosen]))
 
 
 def fuzz(target: Target, seconds: int) -> bool:
     """Run a target for some time; return whether nothing was found."""
-    inputs, findings = WORK / target.name / "inputs", WORK / target.name / "findings"
-    for folder in (inputs, findings):
-        folder.mkdir(parents=True, exist_ok=True)
-    for content in (*target.corpus().values(), *target.seeds()):
-        (inputs / hashlib.sha1(content).hexdigest()).write_bytes(content)
+    inputs, findings = gather(target), WORK / target.name / "findings"
+    findings.mkdir(exist_ok=True)
     words = WORK / target.name / "words"
     words.write_text("".join(f'"{_escaped(word)}"\n' for word in target.words))
     shared = Path("/dev/shm")
@@ -81,6 +78,15 @@ def fuzz(target: Target, seconds: int) -> bool:
     if done.returncode:
         print(done.stdout[-5000:], done.stderr[-1000:])
     return done.returncode == 0
+
+
+def gather(target: Target) -> Path:
+    """Return the folder of a target's inputs, with those that are kept and those to begin with."""
+    folder = WORK / target.name / "inputs"
+    folder.mkdir(parents=True, exist_ok=True)
+    for content in (*target.corpus().values(), *target.seeds()):
+        (folder / hashlib.sha1(content).hexdigest()).write_bytes(content)
+    return folder
 
 
 def _worked() -> float:
