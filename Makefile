@@ -8,15 +8,17 @@ PIP := -m pip --disable-pip-version-check --quiet
 # Tests run in several processes, so the linear algebra in each runs on one thread: threads of many processes that wait for
 # each other are slower than none. Tests of one xdist_group share a fixture that is dear, and run in one process.
 PYTEST := -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadgroup
-test test-oldest sanitize: export OPENBLAS_NUM_THREADS := 1
-test test-oldest sanitize: export OMP_NUM_THREADS := 1
+test test-oldest coverage sanitize: export OPENBLAS_NUM_THREADS := 1
+test test-oldest coverage sanitize: export OMP_NUM_THREADS := 1
 
-.PHONY: help demo serve docs sdist wheels sbom test test-browser test-dask test-oldest test-annif fuzz fuzz-service bench-service sanitize reproduce lint bench bench-learners bench-accuracy bench-formats bench-scale clean
+.PHONY: help demo serve docs sdist wheel wheels sbom test coverage mutants test-browser test-dask test-oldest test-annif fuzz fuzz-service bench-service sanitize reproduce lint bench bench-learners bench-accuracy bench-formats bench-scale clean
 
 help:
 	@echo "make demo   train on data, print a table"
 	@echo "make serve  train on data, serve the models with a page to try them"
 	@echo "make test   run the tests"
+	@echo "make coverage  run the tests, and say which lines of Python they do not run (ten minutes)"
+	@echo "make mutants  put mistakes into metrics, labels, decoders and storage, and say which no test finds (an hour)"
 	@echo "make docs   build the site with its tutorials into build/docs (minutes); open build/docs/index.html"
 	@echo "make test-dask  run the tests that start a Dask cluster on this machine (two minutes)"
 	@echo "make test-browser  run the tests of the page in Chromium, which is installed if there is none"
@@ -34,6 +36,7 @@ help:
 	@echo "make bench-scale  train past memory and on several processes (a file of 5 GB; hours)"
 	@echo "make bench-service  measure the service under load, and Annif with omikuji on the same data (needs wrk; minutes)"
 	@echo "make sdist  build the source archive into dist, and run the tests from it (minutes)"
+	@echo "make wheel  build a wheel, and run the tests with it elsewhere (minutes)"
 	@echo "make wheels  build wheels into dist with cibuildwheel (needs Docker on Linux)"
 	@echo "make sbom   write the packages that each extra brings, with licences, into dist"
 	@echo "make clean  remove everything that was built"
@@ -60,6 +63,28 @@ serve: $(VENV)/.installed
 
 test: $(VENV)/.installed
 	$(BIN)/python $(PYTEST)
+
+# Lines of Python that the tests run, those in processes of theirs too; the pages of build/coverage/html show the others.
+coverage: $(VENV)/.installed
+	@rm -rf build/coverage && mkdir -p build/coverage
+	$(BIN)/python -m coverage run $(PYTEST)
+	@$(BIN)/python -m coverage combine --quiet
+	@$(BIN)/python -m coverage html --quiet --directory build/coverage/html
+	$(BIN)/python -m coverage report
+
+# Mistakes put into the source one at a time, in a copy with the kernels in it: does a test fail? pyproject.toml says where.
+.venv-mutants/.installed: $(SOURCES)
+	@test -x .venv-mutants/bin/python || $(PYTHON) -m venv .venv-mutants
+	@echo "building labelsense for mutation testing ..."
+	@.venv-mutants/bin/python $(PIP) install --constraint constraints.txt ".[dev]" "mutmut==3.8.0"
+	@touch $@
+
+mutants: export OPENBLAS_NUM_THREADS := 1
+mutants: .venv-mutants/.installed
+	@mkdir -p build/mutants && cp -r src tests pyproject.toml README.md build/mutants
+	@cp .venv-mutants/lib/python3*/site-packages/labelsense/_kernels/*.so build/mutants/src/labelsense/_kernels
+	cd build/mutants && ../../.venv-mutants/bin/python -m mutmut run --max-children 2
+	cd build/mutants && ../../.venv-mutants/bin/python -m mutmut results
 
 test-dask: $(VENV)/.installed
 	$(BIN)/python -m pytest -m dask
@@ -126,7 +151,7 @@ fuzz: .venv-atheris/.installed
 # with them, so their libraries are loaded first; its own allocator would hide the ends of arrays, and it leaks at exit.
 SANITIZED := tests/test_kernels.py tests/test_reconstruct.py tests/test_outcomes.py tests/test_group_omp.py \
     tests/test_multistage_lasso.py tests/test_compress.py tests/test_formats.py tests/test_format_errors.py \
-    tests/test_text_formats.py tests/test_fuzz.py
+    tests/test_text_formats.py tests/test_refine.py tests/test_fuzz.py
 .venv-sanitize/.installed: $(SOURCES)
 	@test -x .venv-sanitize/bin/python || $(PYTHON) -m venv .venv-sanitize
 	@echo "building labelsense with sanitizers ..."
@@ -172,6 +197,7 @@ else
 bench: .venv-bench/.installed
 	.venv-bench/bin/python benchmarks/decoding.py
 	.venv-bench/bin/python benchmarks/million_labels.py
+	.venv-bench/bin/python benchmarks/compare.py
 endif
 
 # The peers pin other versions of NumPy: they live in an environment of their own.
@@ -205,6 +231,13 @@ sdist:
 	build/sdist/venv/bin/python -m build --sdist --outdir dist .
 	@tar -xzf dist/labelsense-$(VERSION).tar.gz -C build/sdist
 	$(MAKE) -C build/sdist/labelsense-$(VERSION) test
+
+# A wheel is tested where nothing else of the repository is but the tests, and the files that they read.
+wheel:
+	@rm -rf build/wheel && $(PYTHON) -m venv build/wheel/venv
+	@build/wheel/venv/bin/python $(PIP) install build
+	build/wheel/venv/bin/python -m build --wheel --outdir build/wheel .
+	@bash scripts/test_wheel.sh "$(PYTHON)" build/wheel/labelsense-$(VERSION)-*.whl
 
 wheels:
 	@test -x .venv-wheels/bin/python || $(PYTHON) -m venv .venv-wheels

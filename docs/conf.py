@@ -7,7 +7,11 @@ from pathlib import Path
 HERE = Path(__file__).parent
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # the command labelsense
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # pages and tutorials run beside each other
-sys.path += [str(HERE / "extensions"), str(HERE.parent / "tests")]  # tests: the rows of the import graph
+sys.path += [str(HERE / "extensions")]
+sys.path += [
+    str(HERE.parent / "tests"),
+    str(HERE.parent / "benchmarks"),
+]  # the rows of the import graph; what versions took
 
 from labelsense import __version__  # noqa: E402
 
@@ -26,6 +30,7 @@ extensions = [
     "mathml",
     "cli_reference",
     "layers",
+    "performance_history",
     "sessions",
 ]
 exclude_patterns = ["tutorials", "gallery/*.ipynb"]

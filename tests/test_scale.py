@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +15,8 @@ import pytest
 import scipy.sparse as sp
 from test_cli import LISTS, TEXTS, X, Y, run, run_json
 
-from labelsense import _checkpoint, load_model, out_of_core
+from labelsense import RidgeLearner, _checkpoint, load_model, out_of_core
+from labelsense.chooser import BUDGETS
 from labelsense.data import Examples, read_examples, store, write_examples
 from labelsense.data.formats import detect_format
 from labelsense.out_of_core import needs_memory, scratch_folder, train_file, train_stream
@@ -94,6 +96,22 @@ class TestEqualsTrainingInMemory:
         assert (labels[0] == labels[1]).all(axis=1).mean() > 0.99
         model.save(tmp_path / "model")
         np.testing.assert_array_equal(load_model(tmp_path / "model").predict_topk(TEXTS).labels, labels[0])
+
+    @pytest.mark.parametrize("rare", [1.0, 1e9], ids=["random rows", "some labels"])
+    def test_chooses_the_penalty_and_rehearses_the_last_rows(self, rare, tmp_path, monkeypatch):
+        monkeypatch.setattr("labelsense.chooser.RARE", rare)
+        monkeypatch.setitem(BUDGETS, "balanced", replace(BUDGETS["balanced"], sample=150, kernel_seconds=0))
+        order = np.argsort([row[0] for row in LISTS], kind="stable")  # in runs
+        texts, lists = [TEXTS[i] for i in order], [LISTS[i] for i in order]
+        choices = Choices(**REFINED, n_measurements=30, compressor="hadamard")
+        model = train_stream(batches(texts, lists), tmp_path, choices, memory=1e9).model
+        expected = choices.make("words")[0].fit(texts, lists)
+        assert isinstance(model.learner_, RidgeLearner)
+        assert model.learner_.alpha_ == expected.learner_.alpha_
+        assert len(model.report_.tried) > 2
+        assert "rows next to each other have labels in common" in model.report_.notes[0]
+        assert model.report_.expected_last
+        assert str(model.report_) == str(expected.report_)
 
     def test_labels_with_names(self, tmp_path):
         parts = [Examples(part.X, part.Y, labels=[f"tag {j}" for j in range(40)]) for part in batches(X, Y)]

@@ -234,9 +234,10 @@ class DaskCompressedLabelClassifier(CompressedLabelClassifier):
 
     Parameters
     ----------
-    compressor, learner, decoder, refiner, features, budget, objective, threshold, random_state, n_jobs, verbose
-        As for :class:`~labelsense.CompressedLabelClassifier`, but that the learner is by default ridge with the
-        penalty of the least error out of sample.
+    compressor, learner, decoder, refiner, features, budget, objective, updatable, held_out, threshold, random_state, \
+n_jobs, verbose
+        As for :class:`~labelsense.CompressedLabelClassifier`, but that "auto" chooses no kernel, and no scaling of
+        features.
     client : distributed.Client, optional
         By default the one that is open.
 
@@ -263,6 +264,8 @@ class DaskCompressedLabelClassifier(CompressedLabelClassifier):
         features: BaseEstimator | str | None = None,
         budget: str = "balanced",
         objective: str = "precision",
+        updatable: bool = False,
+        held_out: str = "auto",
         threshold: float | str = "f1",
         random_state: RandomState = None,
         n_jobs: int | None = None,
@@ -277,6 +280,8 @@ class DaskCompressedLabelClassifier(CompressedLabelClassifier):
             features=features,
             budget=budget,
             objective=objective,
+            updatable=updatable,
+            held_out=held_out,
             threshold=threshold,
             random_state=random_state,
             n_jobs=n_jobs,

@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from labelsense._checkpoint import checkpoints_in, read_json, write_json
 from labelsense._chunks import Chunks, split_rows
 from labelsense._progress import log, verbosity
 from labelsense._typing import IntArray
+from labelsense.chooser import BUDGETS, Budget, Choice, choose_by, sample_labels
 from labelsense.compress.base import Compressor, Operator
 from labelsense.data import Examples
 from labelsense.data.adapt import features_for, features_of_kind, labels_for
@@ -30,13 +31,15 @@ from labelsense.errors import InputError
 from labelsense.estimator import CompressedLabelClassifier
 from labelsense.features import make_features
 from labelsense.features.streams import StreamedFeatures
+from labelsense.ordering import compare_pairs, count_last, draw_pairs
 from labelsense.predictor import changing, learn
-from labelsense.refine import Reconstruction
-from labelsense.refine.chunked import chunk_sums, fit_refiner, kept_bytes, needed_bytes
+from labelsense.refine import Reconstruction, Refiner
+from labelsense.refine.chunked import chunk_sums, fit_refiner, kept_bytes, needed_bytes, rehearse
 from labelsense.refine.refiner import LEAST_ROWS
 from labelsense.regress import RidgeLearner
-from labelsense.regress.chunked import ChunkedDesign
+from labelsense.regress.chunked import ChunkedDesign, ChunkedTargets
 from labelsense.regress.out_of_sample import fit_out_of_sample
+from labelsense.report import Rehearsal
 from labelsense.training import MOST_UPDATE_WORDS, Training, describe, hold_out_rows
 from labelsense.training import make_features as make_training_features
 
@@ -59,8 +62,7 @@ class Choices(training.Choices):
         n_features = self.n_features
         if n_features is None and self.updatable and word in ("words", "characters"):
             n_features = MOST_UPDATE_WORDS
-        learner = "ridge" if self.learner == "auto" else self.learner
-        model = replace(self, learner=learner).assemble(make_training_features(word or "none", n_features))
+        model = self.assemble(make_training_features(word or "none", n_features))
         return model, StreamedFeatures(None if model.features is None else make_features(model.features))
 
 
@@ -100,18 +102,21 @@ def fit_chunks(
     Chunks
         What it has learned from: features, and a column for each of its labels.
     """
-    learner = RidgeLearner("loo", random_state=0) if model.learner == "auto" else model._make_learner()
+    model._check_settings(weighted=False)
+    learner = _make_learner(model, step)
     refiner = model._make_refiner() if step == "fit" else None
-    if not learner.takes_updates:
+    if learner is not None and not learner.takes_updates:
         raise InputError(
             f"learner must be ridge for rows that are not all in memory. Got {type(learner).__name__}. "
             "Give it more memory, or fewer rows."
         )
     with verbosity(model.verbose):
+        log("counting")
         counted = raw.total(Count(features.max_words), None if rows is None else split_rows(rows, raw.lengths))
         vocabulary = _check_labels(counted)
         counts = counted.label_counts(vocabulary)
-        compressor = _fit_compressor(model, vocabulary.n_labels, counts, counted)
+        seed = check_random_state(model.random_state).randint(2**31)
+        compressor = _fit_compressor(model, vocabulary.n_labels, counts, counted, seed)
         operator: Operator = compressor.operator_
         decoder = model._make_decoder(compressor)
         if decoder.learns:
@@ -119,7 +124,7 @@ def fit_chunks(
                 f"decoder must learn nothing for rows that are not all in memory. Got {type(decoder).__name__}."
             )
         model.features_ = features.fit(counted.rows, counted.rows_with, counted.occurrences)
-        log("%d rows, %d features, %d labels", counted.rows, features.n_features, vocabulary.n_labels)
+        log("making features: %d rows, %d features, %d labels", counted.rows, features.n_features, vocabulary.n_labels)
         chunks = raw.map(Finish(features, vocabulary))
         refiner = refiner if counted.rows >= LEAST_ROWS else None
         if refiner is not None:
@@ -128,24 +133,93 @@ def fit_chunks(
         if rows is not None:
             design = design.rows(rows)
         decoder.support_size(operator)
+        choice, calibration, rehearsal = None, None, None
+        if learner is None:
+            choice = _choose(design, counts, BUDGETS[model.budget], seed)
+            learner = choice.learner.set_params(random_state=seed, updatable=model.updatable)
         targets = design.targets(operator.compress, operator.n_measurements)
-        calibration = None
         if refiner is None:
             learner = learn(learner, step, design, targets)
         else:
             H = fit_out_of_sample(learner, design, targets)
             reconstruction = Reconstruction.by(decoder, operator)
             calibration = fit_refiner(refiner, design, targets, H, learner, reconstruction, memory)
+            rehearsal = _rehearse(model, refiner, design, targets, learner, reconstruction, memory)
     model.n_features_in_ = features.n_features
     model.label_counts_, model.n_samples_seen_ = counts, counted.rows
-    model._set_parts(compressor, learner, decoder, vocabulary, refiner, calibration)
+    model._set_parts(compressor, learner, decoder, vocabulary, refiner, calibration, choice, rehearsal)
     return chunks
 
 
+def _make_learner(model: CompressedLabelClassifier, step: str) -> Any:
+    """Return the learner that was named; None if one is to be chosen, which the first rows of many do not."""
+    if model.learner != "auto":
+        return model._make_learner()
+    return None if step == "fit" else RidgeLearner()
+
+
+def _choose(design: ChunkedDesign, counts: IntArray, budget: Budget, seed: int) -> Choice:
+    """Choose a penalty of ridge as :func:`~labelsense.chooser.choose` does, by the precision of a sample of rows."""
+    random = check_random_state(seed)
+    labels = sample_labels(counts, design.shape[0], budget.sample, random)
+    if labels is None:
+        some = gather_rows(design, np.sort(random.permutation(design.shape[0])[: budget.sample]))
+        return choose_by(some.X, some.Y, budget, random)
+    have = np.concatenate(list(design.chunks().results(_HaveLabels(labels))))
+    some = gather_rows(design, np.sort(random.permutation(np.flatnonzero(have))[: budget.sample]))
+    return choose_by(some.X, sp.csc_array(some.Y)[:, labels].tocsr(), budget, random)
+
+
+def gather_rows(design: ChunkedDesign, rows: IntArray) -> Examples:
+    """Return a few rows, in one place."""
+    return concatenate(list(design.rows(rows).chunks().results(_as_examples)))
+
+
+def _as_examples(chunk: Any) -> Examples:
+    return Examples(chunk.X, chunk.Y)
+
+
+@dataclass(frozen=True)
+class _HaveLabels:
+    """Which rows of a chunk have one of some labels."""
+
+    labels: IntArray
+
+    def __call__(self, chunk: Any) -> Any:
+        one = np.isin(chunk.Y.indices, self.labels)
+        return np.diff(np.concatenate([[0], np.cumsum(one)])[chunk.Y.indptr]) > 0
+
+
+def _rehearse(
+    model: CompressedLabelClassifier,
+    refiner: Refiner,
+    design: ChunkedDesign,
+    targets: ChunkedTargets,
+    learner: RidgeLearner,
+    reconstruction: Reconstruction,
+    memory: float,
+) -> Rehearsal:
+    """Try the last rows by a model of those before, where that is wanted, or their order matters."""
+    if model.held_out == "rows":
+        return Rehearsal()
+    n = design.shape[0]
+    pairs = draw_pairs(n, random_state=0)
+    order = None
+    if pairs is not None:
+        rows = pairs.rows()
+        some = gather_rows(design, rows)
+        order = compare_pairs(some.X, some.Y, pairs.among(rows))
+    n_last = count_last(n)
+    wanted = model.held_out == "last" or (order is not None and model.budget != "fast")
+    if not wanted or not n_last:
+        return Rehearsal(order)
+    return Rehearsal(order, *rehearse(refiner, design, targets, learner, reconstruction, n_last, memory))
+
+
 def _fit_compressor(
-    model: CompressedLabelClassifier, n_labels: int, counts: IntArray, counted: Statistics
+    model: CompressedLabelClassifier, n_labels: int, counts: IntArray, counted: Statistics, seed: int
 ) -> Compressor:
-    compressor = model._make_compressor(n_labels, check_random_state(model.random_state).randint(2**31))
+    compressor = model._make_compressor(n_labels, seed)
     if type(compressor).fit_rows is not Compressor.fit_rows:
         raise InputError(
             "compressor must depend on the frequencies of labels alone for rows that are not all in memory. "
@@ -225,7 +299,8 @@ def train_chunks(
         with _kept(None if scratch is None else scratch / "held-out") as kept:
             kept |= {} if kept else _try_on_held_out(model, raw, streamed, choices.random_state, memory)
         report |= kept["figures"]
-        model.learner.set_params(alpha=kept["alpha"])
+        if isinstance(model.learner, RidgeLearner):
+            model.learner.set_params(alpha=kept["alpha"])
     start = time.perf_counter()
     log("training on all rows")
     with nullcontext() if scratch is None else checkpoints_in(scratch / "all"):

@@ -171,6 +171,7 @@ def shortlist(
     labels: _Columns,
     counts: _Places,
 ) -> None: ...
+def top_entries(indptr: _Places, indices: _Columns, data: _Doubles, labels: _Places, values: _Floats) -> None: ...
 def margins(
     indptr: _Places,
     indices: _Columns,
@@ -178,6 +179,20 @@ def margins(
     begin: int,
     end: int,
     n_features: int,
+    w_indptr: _Places,
+    w_indices: _Columns,
+    w_data: _Floats,
+    bias: _Floats,
+    starts: _Places,
+    labels: _Columns,
+    out: _Floats,
+) -> None: ...
+def margins_by_feature(
+    indptr: _Places,
+    indices: _Columns,
+    data: _Floats,
+    begin: int,
+    end: int,
     w_indptr: _Places,
     w_indices: _Columns,
     w_data: _Floats,

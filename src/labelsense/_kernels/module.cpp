@@ -263,12 +263,28 @@ void bind_refinement(nb::module_& module) {
         },
         Release());
     module.def(
+        "top_entries",
+        [](Places indptr, Indices indices, Array<const double, 1> data, Array<int64_t, 2> labels, Array<float, 2> values) {
+            top_entries(indptr.data(), indices.data(), data.data(), static_cast<int64_t>(labels.shape(0)),
+                        static_cast<int64_t>(labels.shape(1)), labels.data(), values.data());
+        },
+        Release());
+    module.def(
         "margins",
         [](Starts indptr, Indices indices, Values data, int64_t begin, int64_t end, int64_t n_features, Starts w_indptr,
            Indices w_indices, Values w_data, Values bias, Places starts, Indices labels, Array<float, 1> out) {
             margins({indptr.data(), indices.data(), data.data()}, begin, end, n_features,
                     {w_indptr.data(), w_indices.data(), w_data.data()}, bias.data(), starts.data(), labels.data(),
                     out.data());
+        },
+        Release());
+    module.def(
+        "margins_by_feature",
+        [](Starts indptr, Indices indices, Values data, int64_t begin, int64_t end, Starts w_indptr, Indices w_indices,
+           Values w_data, Values bias, Places starts, Indices labels, Array<float, 1> out) {
+            margins_by_feature({indptr.data(), indices.data(), data.data()}, begin, end,
+                               {w_indptr.data(), w_indices.data(), w_data.data()}, bias.data(),
+                               static_cast<int64_t>(bias.shape(0)), starts.data(), labels.data(), out.data());
         },
         Release());
     module.def(
@@ -295,8 +311,9 @@ void bind_refinement(nb::module_& module) {
         "add_trees",
         [](Places roots, Indices feature, Array<const double, 1> value, Indices left, Array<const float, 2> features,
            Array<double, 1> out) {
-            add_trees({roots.data(), static_cast<int64_t>(roots.shape(0)), feature.data(), value.data(), left.data()},
-                      features.data(), static_cast<int64_t>(features.shape(0)), static_cast<int64_t>(features.shape(1)),
+            Trees trees(roots.data(), static_cast<int64_t>(roots.shape(0)), feature.data(), value.data(), left.data(),
+                        static_cast<int64_t>(feature.shape(0)));
+            trees.add(features.data(), static_cast<int64_t>(features.shape(0)), static_cast<int64_t>(features.shape(1)),
                       out.data());
         },
         Release());

@@ -61,16 +61,15 @@ def _train(folder: Path) -> dict[str, Path]:
     words, labels = np.array(data.features), data.labels or []
     texts = [" ".join(np.repeat(words[row.indices], row.data.astype(np.int64))) for row in _rows(data.X_train[:ROWS])]
     tags = [[labels[j] for j in row.indices] for row in _rows(data.Y_train[:ROWS])]
-    parts: dict[str, tuple[Any, Any, Any]] = {
-        "debtags": (WhitenedCompressor(MEASUREMENTS), "auto", "auto"),
-        "debtags-small": (HadamardCompressor(MEASUREMENTS // 4), "omp", None),
+    common: dict[str, Any] = {"features": text_words(WORDS), "updatable": True, "random_state": 0, "n_jobs": -1}
+    models = {
+        "debtags": CompressedLabelClassifier(WhitenedCompressor(MEASUREMENTS), held_out="rows", **common),
+        "debtags-small": CompressedLabelClassifier(
+            HadamardCompressor(MEASUREMENTS // 4), RidgeLearner(alpha=1.0), "omp", refiner=None, **common
+        ),
     }
     paths = {}
-    for name, (compressor, decoder, refiner) in parts.items():
-        learner = RidgeLearner(alpha=1.0, updatable=True)
-        model = CompressedLabelClassifier(
-            compressor, learner, decoder, refiner=refiner, features=text_words(WORDS), random_state=0, n_jobs=-1
-        )
+    for name, model in models.items():
         paths[name] = folder / f"{name}.model"
         model.fit(texts, tags).save(paths[name])
     return paths

@@ -81,21 +81,43 @@ def fit_refiner(
     parts = []
     for number, (rest, held) in enumerate(refiner._folds(len(numbers))):
         log("refine: without fold %d of %d rows", number + 1, len(held))
-        step = next_step("fold")
-        with steps_within("fold"):
-            if (kept := step.load()) is None:
-                kept = _judged(learning, X, Z, learner, rest, held)
-                step.finish(kept)
-        parts.append(_from_state(kept, d))
+        parts.append(_judged(learning, X, Z, learner, rest, held))
     log("refine: all rows")
     refiner._stage, refiner.n_candidates_ = learning.stage(rows, H), k
     return refiner._judge(refiner._stage.judges(), parts)
 
 
+def rehearse(
+    refiner: Refiner,
+    X: ChunkedDesign,
+    Z: ChunkedTargets,
+    learner: RidgeLearner,
+    reconstruction: Reconstruction,
+    n_last: int,
+    memory: float = math.inf,
+) -> tuple[CSR, CSR]:
+    """Do what ``refiner.rehearse`` does after :func:`fit_refiner`; return also the labels of the last rows."""
+    log("refine: without the last %d rows", n_last)
+    learning, every = _Learning(reconstruction, refiner.n_candidates_, refiner.C, memory), np.arange(X.shape[0])
+    candidates, F, Y = _judged(learning, X, Z, learner, every[:-n_last], every[-n_last:])
+    return candidates.matrix(refiner._pooled.predict(F)), Y
+
+
 def _judged(
     learning: _Learning, X: ChunkedDesign, Z: ChunkedTargets, learner: RidgeLearner, rest: IntArray, held: IntArray
-) -> State:
+) -> tuple[Candidates, FloatArray, CSR]:
     """Learn from some rows; return the candidates of the others, what is said of each, and the labels."""
+    step = next_step("fold")
+    with steps_within("fold"):
+        if (kept := step.load()) is None:
+            kept = _judge(learning, X, Z, learner, rest, held)
+            step.finish(kept)
+    return _from_state(kept, learning.reconstruction.operator.n_labels)
+
+
+def _judge(
+    learning: _Learning, X: ChunkedDesign, Z: ChunkedTargets, learner: RidgeLearner, rest: IntArray, held: IntArray
+) -> State:
     some, model = X.rows(rest), learner.unfitted()
     H = fit_out_of_sample(model, some, Z.part(rest))
     stage = learning.stage(some.chunks(), H)
@@ -130,11 +152,13 @@ class _Learning:
     def stage(self, rows: Chunks, H: Chunks) -> Stage:
         """Do what ``Stage.learn`` does, for rows in chunks, and their measurements out of sample."""
         operator, decoder, _ = self.reconstruction
+        log("refine: sums by label")
         counts = rows.total(_label_counts)
         sources: list[Source] = [Centroids.of(rows.total(chunk_sums))]
         measured = rows.beside(H)
         if has_linear_decoder(operator.n_measurements, operator.n_labels):
             sources.append(LinearDecoder.solve(measured.total(_moments)))
+        log("refine: %d candidates a row", self.n_candidates)
         shortlisted = measured.map(Shortlist(sources, operator, decoder, self.n_candidates), step="candidates")
         known = habits(shortlisted.total(_Habits(operator.n_labels, len(sources) + 2)), counts)
         ranker = train_ranker(rows.beside(shortlisted), operator.n_labels, self.C, self.memory)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -10,12 +11,13 @@ import numpy as np
 from labelsense import _kernels
 from labelsense._blocks import map_rows
 from labelsense._typing import CSR, FloatArray, IntArray
-from labelsense.compress.base import Operator
+from labelsense.compress.base import DenseOperator, Operator
 from labelsense.reconstruct import Decoder
 from labelsense.refine.candidates import Candidates, concatenate
 from labelsense.refine.sources import Source
 
 SCORE_NUMBERS = 2**20  # rows times labels that are scored at a time, by each source
+MOST_SCORED = 100_000  # labels up to which all of them are scored for each row
 
 
 class Reconstruction(NamedTuple):
@@ -51,6 +53,8 @@ def shortlist(
     """Return the candidates of each row, and for each source, then the decoder, the scores of each of them.
 
     Candidates are the k labels with the largest weighted sum of standardised scores, and all that the decoder chooses.
+    Where labels are too many for that, they are the k labels that the first source finds which can; the others, and the
+    decoder, speak of these as if there were no other labels.
     """
     n, d = H.shape[0], reconstruction.operator.n_labels
     weights = [source.weight for source in sources]
@@ -72,5 +76,28 @@ def shortlist(
         values = [block[row, candidates.labels] for block in scores]
         return candidates, np.stack([*values, candidates.look_up(decoded)])
 
-    parts = map_rows(choose, n, max(1, min(256, SCORE_NUMBERS // d)), -1)
+    def find(rows: slice) -> tuple[Candidates, FloatArray]:
+        X_rows, H_rows = X[rows], H[rows]
+        candidates = next(found for source in sources if (found := source.find(X_rows, k)) is not None)
+        values = [source.score(X_rows, H_rows, candidates) for source in sources]
+        return candidates, np.stack([*values, _decode_among(candidates, reconstruction, H_rows)])
+
+    if d > MOST_SCORED:
+        parts = map_rows(find, n, 256, -1)
+    else:
+        parts = map_rows(choose, n, max(1, min(256, SCORE_NUMBERS // d)), -1)
     return concatenate([part for part, _ in parts]), np.concatenate([values for _, values in parts], axis=1)
+
+
+def _decode_among(candidates: Candidates, reconstruction: Reconstruction, H: FloatArray) -> FloatArray:
+    """Return what the decoder says of the candidates of each row if there are no other labels."""
+    operator, decoder, state = reconstruction
+    if decoder.learns:  # of all labels together
+        return candidates.look_up(decoder.decode(state, H))
+    values = np.zeros(len(candidates), np.float32)
+    for i, (start, stop) in enumerate(pairwise(candidates.starts.tolist())):
+        if start < stop:
+            some = DenseOperator(operator.columns(candidates.labels[start:stop]).T)
+            decoded = decoder.decode(decoder.prepare(some), H[i : i + 1])
+            values[start + decoded.indices] = decoded.data
+    return values

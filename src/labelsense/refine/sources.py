@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,10 +19,13 @@ from labelsense._blocks import row_blocks
 from labelsense._storage import Parts, require, require_array, storable
 from labelsense._typing import CSR, DoubleArray, FloatArray, IntArray
 from labelsense.compress.base import Operator, inverse_norms
+from labelsense.labels import scale_columns, top_k
 from labelsense.refine.candidates import Candidates
+from labelsense.refine.ranker import Ranker
 
 GEMM_ROWS = 1024
-STRONGEST = 50  # features of a row that count for centroids
+STRONGEST = 50  # features of a row that count for centroids, and features by which a label is found
+MOST_FOUND = 2000  # labels that are found by a feature
 PENALTY = 0.1  # of the linear decoder, as a share of the mean square of a measurement
 
 
@@ -42,6 +46,14 @@ class Source(ABC):
     @abstractmethod
     def scores(self, X: CSR, H: FloatArray) -> FloatArray:
         """Return the scores of a block of rows, dense (n, d)."""
+
+    def score(self, X: CSR, H: FloatArray, candidates: Candidates) -> FloatArray:
+        """Return the scores of the candidates of a block of rows."""
+        return self.scores(X, H)[candidates.row, candidates.labels]
+
+    def find(self, X: CSR, k: int) -> Candidates | None:
+        """Return about the k best labels of each row, without a look at all; None if it cannot."""
+        return None
 
     def own(self, X: CSR, H: FloatArray, Y: CSR, candidates: Candidates, values: FloatArray) -> FloatArray:
         """Return scores of rows that it has learned from as if it had not, given those with them."""
@@ -65,6 +77,12 @@ class Correlations(Source):
 
     def scores(self, X: CSR, H: FloatArray) -> FloatArray:
         return self.operator.correlate(H) * self._inverse
+
+    def score(self, X: CSR, H: FloatArray, candidates: Candidates) -> FloatArray:
+        values = np.empty(len(candidates), np.float32)
+        for h, (start, stop) in zip(H, pairwise(candidates.starts.tolist()), strict=True):
+            values[start:stop] = h @ self.operator.columns(candidates.labels[start:stop])
+        return values * self._inverse[candidates.labels]
 
     @cached_property
     def _inverse(self) -> FloatArray:
@@ -197,6 +215,28 @@ class Centroids(Source):
         out *= inverse_norms(_row_lengths(X))[:, None]
         return out
 
+    def score(self, X: CSR, H: FloatArray, candidates: Candidates) -> FloatArray:
+        X, labels = _strongest(X), candidates.labels
+        values = Ranker(self._by_label, np.zeros(len(self.lengths), np.float32)).margins(X, candidates)
+        return values * inverse_norms(self.lengths)[labels] * inverse_norms(_row_lengths(X))[candidates.row]
+
+    def find(self, X: CSR, k: int) -> Candidates:
+        best = top_k(sp.csr_array(_strongest(X) @ self._index), k).labels
+        labels = np.sort(np.where(best < 0, len(self.lengths), best), axis=1)
+        found = labels < len(self.lengths)
+        starts = np.concatenate([[0], np.cumsum(found.sum(axis=1))])
+        return Candidates(starts, labels[found].astype(np.int32), len(self.lengths))
+
+    @cached_property
+    def _by_label(self) -> CSR:
+        return sp.csr_array(self.sums.T)
+
+    @cached_property
+    def _index(self) -> CSR:
+        """The labels of each feature, (p, d), with cosines: of each label the strongest features, of these the best."""
+        columns = scale_columns(sp.csr_array(_strongest(self._by_label).T), inverse_norms(self.lengths))
+        return _strongest(columns, MOST_FOUND)
+
     def own(self, X: CSR, H: FloatArray, Y: CSR, candidates: Candidates, values: FloatArray) -> FloatArray:
         mine = np.flatnonzero(candidates.are_in(Y))
         label, own_length = (
@@ -241,16 +281,14 @@ def sums_by_label(X: CSR, Y: CSR) -> CSR:
     return sp.csr_array(_strongest(X).T @ Y)
 
 
-def _strongest(X: CSR) -> CSR:
+def _strongest(X: CSR, most: int = STRONGEST) -> CSR:
     """Return rows with the features that are largest in magnitude, the others left out."""
     counts = np.diff(X.indptr)
-    if counts.max(initial=0) <= STRONGEST:
+    if counts.max(initial=0) <= most:
         return X
     kept = np.empty(X.nnz, bool)
-    _kernels.mark_strongest(
-        X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, STRONGEST, kept.view(np.uint8)
-    )
-    indptr = np.concatenate([[0], np.cumsum(np.minimum(counts, STRONGEST))])
+    _kernels.mark_strongest(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, most, kept.view(np.uint8))
+    indptr = np.concatenate([[0], np.cumsum(np.minimum(counts, most))])
     return sp.csr_array((X.data[kept], X.indices[kept], indptr), shape=X.shape)
 
 

@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from labelsense._checkpoint import State
 from labelsense._chunks import Chunks, split
+from labelsense._progress import log
 from labelsense._typing import FloatArray, IntArray
 from labelsense.regress.chunked import ChunkedDesign, ChunkedTargets, Part, Targets
 from labelsense.regress.in_memory import product
@@ -25,6 +26,7 @@ def fit_out_of_sample(learner: RidgeLearner, X: ChunkedDesign, Z: ChunkedTargets
     It is the same to rounding, or to the tolerance of conjugate gradients.
     """
     leverage, m = learner.fit_leverages(X, Z), Z.shape[1]
+    log("measurements out of sample")
     if leverage is not None:
         left_out = X.map(_LeaveOneOut(_Linear.of(learner), Z.targets), STEP, leverage)
         return left_out.then(_Shape(m), [None] * len(left_out.lengths), left_out.lengths)
