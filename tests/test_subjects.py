@@ -56,6 +56,25 @@ def test_other_forms_of_skos_say_the_same(tmp_path):
     assert read_subjects(tmp_path / "a.ttl.gz")._to_parts() == expected
 
 
+@pytest.mark.parametrize("context", ['"@context": "{0}"', '"@context": [{{}}, "{0}"]', '"@context": {{"@import": "{0}"}}'])
+def test_contexts_of_json_ld_are_not_fetched(context, tmp_path):
+    elsewhere, path = tmp_path / "context.json", tmp_path / "a.jsonld"
+    elsewhere.write_text('{"@context": {"Concept": "http://www.w3.org/2004/02/skos/core#Concept"}}')
+    path.write_text('{%s, "@graph": [{"@id": "urn:1", "@type": "Concept"}]}' % context.format(elsewhere.as_uri()))
+    with pytest.raises(FormatError, match="must be in the file itself, so that nothing is fetched"):
+        read_subjects(path)
+
+
+def test_a_bomb_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("labelsense.data.subjects.MOST_BYTES", 1000)
+    for size in (990, 991):
+        (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(b"urn:1\tfox\n" + b"\n" * size))
+        if size == 990:
+            assert len(read_subjects(tmp_path / "a.tsv.gz")) == 1
+    with pytest.raises(FormatError, match="must have at most 1,000 bytes when it is unpacked"):
+        read_subjects(tmp_path / "a.tsv.gz")
+
+
 def test_annif_tables(tmp_path):
     tsv, csv = tmp_path / "a.tsv", tmp_path / "a.csv"
     tsv.write_text(f"<{EX}1>\tchess\t794.1\n{EX}2\tgo\n")
