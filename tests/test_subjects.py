@@ -65,6 +65,21 @@ def test_contexts_of_json_ld_are_not_fetched(context, tmp_path):
         read_subjects(path)
 
 
+XML = """<!DOCTYPE rdf:RDF [<!ENTITY skos "http://www.w3.org/2004/02/skos/core#"> <!ENTITY fox {0}>]>
+<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:s="&skos;">
+<s:Concept rdf:about="urn:1"><s:prefLabel>a &fox;</s:prefLabel></s:Concept></rdf:RDF>"""
+
+
+def test_entities_of_xml_are_plain_text(tmp_path):
+    path = tmp_path / "a.rdf"
+    path.write_text(XML.format("'fox'"))
+    assert read_subjects(path).label("urn:1") == "a fox"
+    for entity in ("'&skos;&skos;'", "SYSTEM 'elsewhere.txt'"):  # which could stand for gigabytes, or for any file
+        path.write_text(XML.format(entity))
+        with pytest.raises(FormatError, match="The entity 'fox' must be plain text"):
+            read_subjects(path)
+
+
 def test_a_bomb_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("labelsense.data.subjects.MOST_BYTES", 1000)
     for size in (990, 991):

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
+from xml.parsers import expat
 
 from labelsense._storage import Parts, require, storable
 from labelsense.errors import FormatError, InputError
@@ -248,6 +249,8 @@ def _read_skos(content: bytes, path: Any, format: str) -> list[Subject]:
     try:
         if format == "json-ld":
             _refuse_fetching(json.loads(content))
+        if format == "xml":
+            _refuse_entities(content)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what it uses of its own
             graph.parse(data=content, format=format)
@@ -272,6 +275,18 @@ def _read_skos(content: bytes, path: Any, format: str) -> list[Subject]:
         )
 
     return [one(concept) for concept in sorted(concepts)]
+
+
+def _refuse_entities(content: bytes) -> None:
+    """Refuse XML whose entities are of entities, with which a short file can stand for a long text, or elsewhere."""
+
+    def look(name: str, is_parameter: bool, value: str | None, *elsewhere: str | None) -> None:
+        if value is None or "&" in value:
+            raise ValueError(f"The entity {name!r} must be plain text. Got one of other entities, or of another file.")
+
+    parser = expat.ParserCreate()
+    parser.EntityDeclHandler = look
+    parser.Parse(content, True)
 
 
 def _refuse_fetching(tree: Any) -> None:
