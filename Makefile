@@ -11,7 +11,7 @@ PYTEST := -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadgroup
 test test-oldest coverage sanitize: export OPENBLAS_NUM_THREADS := 1
 test test-oldest coverage sanitize: export OMP_NUM_THREADS := 1
 
-.PHONY: help demo serve docs sdist wheel wheels sbom test coverage mutants test-browser test-dask test-oldest test-annif fuzz fuzz-service bench-service sanitize reproduce lint bench bench-learners bench-accuracy bench-formats bench-scale clean
+.PHONY: help demo serve docs sdist wheel wheels sbom test coverage mutants test-browser test-dask test-oldest test-annif fuzz fuzz-service bench-service sanitize reproduce lint bench bench-learners bench-accuracy bench-curve bench-formats bench-scale clean
 
 help:
 	@echo "make demo   train on data, print a table"
@@ -32,6 +32,7 @@ help:
 	@echo "make bench  measure against the alternatives (minutes); AGAINST=commit measures against that commit instead"
 	@echo "make bench-learners  measure training against PECOS, omikuji and napkinXC (needs data sets; ten minutes)"
 	@echo "make bench-accuracy  compare the defaults with the rivals on six data sets (needs the data; an hour)"
+	@echo "make bench-curve  measure precision against the number of measurements (needs the data; minutes)"
 	@echo "make bench-formats  measure reading and writing of files (a gigabyte; minutes)"
 	@echo "make bench-scale  train past memory and on several processes (a file of 5 GB; hours)"
 	@echo "make bench-service  measure the service under load, and Annif with omikuji on the same data (needs wrk; minutes)"
@@ -212,6 +213,9 @@ bench-learners: .venv-bench/.installed .venv-peers/.installed
 
 bench-accuracy: $(VENV)/.installed .venv-peers/.installed
 	$(BIN)/python benchmarks/accuracy.py --write
+
+bench-curve: $(VENV)/.installed
+	$(BIN)/python benchmarks/curve.py --write
 
 bench-formats: .venv-bench/.installed
 	.venv-bench/bin/python benchmarks/formats.py

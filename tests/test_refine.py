@@ -354,8 +354,8 @@ class TestRefiner:
         monkeypatch.setattr(Stage, "learn", classmethod(spy))
         monkeypatch.setattr(Stage, "pairs", lambda self, X, *others: judged.append(X) or pairs(self, X, *others))
         _, calibration, _, _ = fit(X[:500], Y[:500], n_calibration=260)
-        assert len(judged) == 3
-        assert calibration.n_rows == 300
+        assert len(judged) == 5
+        assert calibration.n_rows == 250
         for known, new in zip(learned, judged, strict=False):
             assert not {row.tobytes() for row in known.toarray()} & {row.tobytes() for row in new.toarray()}
 

@@ -16,6 +16,7 @@ from labelsense._progress import log, verbosity
 from labelsense._storage import storable
 from labelsense._typing import CSR, IntArray, RandomState
 from labelsense._validation import check_same_length, check_weights
+from labelsense.chooser import Choice
 from labelsense.compress import Compressor, Operator
 from labelsense.errors import InputError
 from labelsense.features import make_features
