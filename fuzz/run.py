@@ -58,16 +58,16 @@ def fuzz(target: Target, seconds: int) -> bool:
     shared = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None) as folder:  # files that are never synced
         command = [sys.executable, "-m", "fuzz.one", target.name, folder, str(inputs), f"-max_total_time={seconds}"]
-        command += [*LIMITS, f"-dict={words}", f"-artifact_prefix={findings}/", "-print_final_stats=1"]
+        command += [*LIMITS, f"-dict={words}", f"-artifact_prefix={findings}/"]
         started, worked = time.monotonic(), _worked()
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, errors="replace")
-    count = re.search(r"number_of_executed_units: (\d+)", done.stderr)
+    counts = re.findall(r"^#(\d+)\t", done.stderr, re.MULTILINE)
     found = re.search(r"Test unit written to (\S+)", done.stderr)
     entry = {
         "target": target.name,
         "seconds": round(time.monotonic() - started, 1),
         "cpu": round(_worked() - worked, 1),
-        "executions": int(count[1]) if count else 0,
+        "executions": int(counts[-1]) if counts else 0,
         "inputs": len(list(inputs.iterdir())),
         "finding": found[1] if found else None,
         "exit": done.returncode,

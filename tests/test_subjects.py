@@ -1,6 +1,7 @@
 """Vocabularies: what is read of each format, and how labels of documents find their subjects."""
 
 import gzip
+import json
 import sys
 
 import pytest
@@ -56,11 +57,12 @@ def test_other_forms_of_skos_say_the_same(tmp_path):
     assert read_subjects(tmp_path / "a.ttl.gz")._to_parts() == expected
 
 
-@pytest.mark.parametrize("context", ['"@context": "{0}"', '"@context": [{{}}, "{0}"]', '"@context": {{"@import": "{0}"}}'])
+@pytest.mark.parametrize("context", ["{0}", [{}, "{0}"], {"@import": "{0}"}])
 def test_contexts_of_json_ld_are_not_fetched(context, tmp_path):
     elsewhere, path = tmp_path / "context.json", tmp_path / "a.jsonld"
     elsewhere.write_text('{"@context": {"Concept": "http://www.w3.org/2004/02/skos/core#Concept"}}')
-    path.write_text('{%s, "@graph": [{"@id": "urn:1", "@type": "Concept"}]}' % context.format(elsewhere.as_uri()))
+    content = json.dumps({"@context": context, "@graph": [{"@id": "urn:1", "@type": "Concept"}]})
+    path.write_text(content.replace("{0}", elsewhere.as_uri()))
     with pytest.raises(FormatError, match="must be in the file itself, so that nothing is fetched"):
         read_subjects(path)
 
