@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -19,10 +21,10 @@ LARGEST = 20_000  # bytes of an input that is kept
 def keep(target: Target, folder: Path) -> None:
     """Write the corpus of a target: of a folder's files, the smallest first, those that add a step between lines."""
     inputs = sorted((path.read_bytes() for path in folder.iterdir()), key=lambda content: (len(content), content))
+    logging.disable(logging.WARNING)
     reached: set[Any] = set()
     chosen = []
-    with tempfile.TemporaryDirectory() as work:
-        run = target.prepare(Path(work))
+    with tempfile.TemporaryDirectory() as work, target.prepare(Path(work)) as run:
         for content in inputs:
             steps = trace(run, content)
             if len(content) <= LARGEST and not steps <= reached:
@@ -36,15 +38,15 @@ def keep(target: Target, folder: Path) -> None:
 
 
 def trace(run: Run, content: bytes) -> set[Any]:
-    """Return the steps from line to line of our code that an input makes it go."""
-    steps: set[Any] = set()
+    """Return the steps from line to line of our code that an input makes it go, and how often, roughly."""
+    steps: Counter[tuple[str, int, int]] = Counter()
     last: dict[FrameType, int] = {}
 
     def follow(frame: FrameType, event: str, _: Any) -> Any:
         if OURS not in frame.f_code.co_filename:
             return None
         if event in ("call", "line"):
-            steps.add((frame.f_code.co_filename, last.get(frame, 0), frame.f_lineno))
+            steps[frame.f_code.co_filename, last.get(frame, 0), frame.f_lineno] += 1
             last[frame] = frame.f_lineno
         elif event == "return":
             last.pop(frame, None)
@@ -55,4 +57,4 @@ def trace(run: Run, content: bytes) -> set[Any]:
         run(content)
     finally:
         sys.settrace(None)
-    return steps
+    return {(step, count.bit_length()) for step, count in steps.items()}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,9 @@ TEXTS = ["a red fox", "two hens and a fox", "a chess game", "chess and a hen"] *
 LABELS = [["fox", "red"], ["hen", "fox"], ["chess"], ["chess", "hen"]] * 4
 
 
-def load_file(folder: Path) -> Run:
-    """Return a function that loads bytes as a model file. The first line is the header; its length is put before."""
+@contextmanager
+def load_file(folder: Path) -> Iterator[Run]:
+    """Yield a function that loads bytes as a model file. The first line is the header; its length is put before."""
     path = folder / "raw.model"
 
     def run(data: bytes) -> None:
@@ -27,11 +30,12 @@ def load_file(folder: Path) -> Run:
         path.write_bytes(len(header).to_bytes(8, "little") + header + body)
         use(path)
 
-    return run
+    yield run
 
 
-def load_parts(folder: Path) -> Run:
-    """Return a function that loads a model given as JSON: what the header says, and the numbers of each array."""
+@contextmanager
+def load_parts(folder: Path) -> Iterator[Run]:
+    """Yield a function that loads a model given as JSON: what the header says, and the numbers of each array."""
     path = folder / "made.model"
 
     def run(data: bytes) -> None:
@@ -41,7 +45,7 @@ def load_parts(folder: Path) -> Run:
             return
         use(path)
 
-    return run
+    yield run
 
 
 def write_parts(path: Path, made: Any) -> None:

@@ -29,7 +29,7 @@ def main() -> None:
             importlib.import_module(name)
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")  # a model of huge numbers overflows; what comes of it is looked at
-    run = target.prepare(Path(sys.argv[2]))
+    run = target.prepare(Path(sys.argv[2])).__enter__()  # the process ends with the fuzzer
     run(next(iter(target.seeds())))
     _bound_memory()
 

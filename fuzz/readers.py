@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import bz2
-import contextlib
 import gzip
 import io
 import json
 import lzma
 import shutil
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,9 +30,9 @@ FEATURES = Examples(*make_tagged_documents(4, 9, 5, random_state=0))
 def check(path: Path, format: str | None = None, again: Path | None = None) -> None:
     """Read a file in two ways, which have to agree, and, if another path is given, write and read it once more."""
     whole, batches = None, None
-    with contextlib.suppress(*REFUSALS):
+    with suppress(*REFUSALS):
         whole = read_examples(path, format)
-    with contextlib.suppress(*REFUSALS):
+    with suppress(*REFUSALS):
         batches = list(stream_examples(path, format, rows=2))
     assert (whole is None) == (batches is None), "a stream is refused where the whole is not, or the other way round"
     if whole is None or batches is None:
@@ -64,28 +64,31 @@ def _some(labels: Any) -> bool:
     return any(labels) if isinstance(labels, list) else labels is not None and labels.nnz > 0
 
 
-def read_file(name: str, format: str | None, folder: Path) -> Run:
-    """Return a function that reads bytes as a file of this name."""
+@contextmanager
+def read_file(name: str, format: str | None, folder: Path) -> Iterator[Run]:
+    """Yield a function that reads bytes as a file of this name."""
     path, again = folder / name, folder / f"again.{name}"
 
     def run(data: bytes) -> None:
         path.write_bytes(data)
         check(path, format, again)
 
-    return run
+    yield run
 
 
-def read_any(folder: Path) -> Run:
+@contextmanager
+def read_any(folder: Path) -> Iterator[Run]:
     path = folder / "any"
 
     def run(data: bytes) -> None:
         path.write_bytes(data)
         check(path)
 
-    return run
+    yield run
 
 
-def read_arff(folder: Path) -> Run:
+@contextmanager
+def read_arff(folder: Path) -> Iterator[Run]:
     path, xml, again = folder / "a.arff", folder / "a.xml", folder / "again.arff"
 
     def run(data: bytes) -> None:
@@ -96,15 +99,16 @@ def read_arff(folder: Path) -> Run:
             xml.write_bytes(labels)
         check(path, None, again)
 
-    return run
+    yield run
 
 
 NAMES = ("X.npz", "Y.npz", "features.txt", "labels.txt", "tags.tsv", "a.png", "a.txt", "a.tsv", "b.txt", "b.key")
 NAMES += ("1.jsonl", "2.jsonl.gz", "1.xc", "2.xc", "1.svm", "2.svm", "1.csv", "2.tsv", "_hidden", "c.txt")
 
 
-def read_folder(folder: Path) -> Run:
-    """Return a function that reads a folder: a letter for the name of each file, and its content."""
+@contextmanager
+def read_folder(folder: Path) -> Iterator[Run]:
+    """Yield a function that reads a folder: a letter for the name of each file, and its content."""
     place = folder / "files"
 
     def run(data: bytes) -> None:
@@ -116,11 +120,12 @@ def read_folder(folder: Path) -> Run:
                 (place / NAMES[number]).write_bytes(part[1:])
         check(place)
 
-    return run
+    yield run
 
 
-def read_npz(folder: Path) -> Run:
-    """Return a function that reads matrices whose members are given, so that checksums are right."""
+@contextmanager
+def read_npz(folder: Path) -> Iterator[Run]:
+    """Yield a function that reads matrices whose members are given, so that checksums are right."""
     place = folder / "matrices"
     place.mkdir()
 
@@ -134,11 +139,12 @@ def read_npz(folder: Path) -> Run:
                         archive.writestr(f"{member}.npy", content)
         check(place, "npz", folder / "again")
 
-    return run
+    yield run
 
 
-def read_parquet(folder: Path) -> Run:
-    """Return a function that reads a table whose columns are given as JSON: pyarrow has a fuzzer of its own."""
+@contextmanager
+def read_parquet(folder: Path) -> Iterator[Run]:
+    """Yield a function that reads a table whose columns are given as JSON: pyarrow has a fuzzer of its own."""
     import pyarrow
     import pyarrow.parquet
 
@@ -152,7 +158,7 @@ def read_parquet(folder: Path) -> Run:
             return
         check(path, None, again)
 
-    return run
+    yield run
 
 
 def written(name: str, examples: Examples) -> bytes:

@@ -44,33 +44,30 @@ def main() -> None:
         report()
     elif options.keep:
         for target in chosen:
-            keep(target, WORK / target.name / "inputs")
+            keep(target, gather(target))
     else:
         sys.exit(any([not fuzz(target, options.seconds) for target in chosen]))
 
 
 def fuzz(target: Target, seconds: int) -> bool:
     """Run a target for some time; return whether nothing was found."""
-    inputs, findings = WORK / target.name / "inputs", WORK / target.name / "findings"
-    for folder in (inputs, findings):
-        folder.mkdir(parents=True, exist_ok=True)
-    for content in (*target.corpus().values(), *target.seeds()):
-        (inputs / hashlib.sha1(content).hexdigest()).write_bytes(content)
+    inputs, findings = gather(target), WORK / target.name / "findings"
+    findings.mkdir(exist_ok=True)
     words = WORK / target.name / "words"
     words.write_text("".join(f'"{_escaped(word)}"\n' for word in target.words))
     shared = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None) as folder:  # files that are never synced
         command = [sys.executable, "-m", "fuzz.one", target.name, folder, str(inputs), f"-max_total_time={seconds}"]
-        command += [*LIMITS, f"-dict={words}", f"-artifact_prefix={findings}/", "-print_final_stats=1"]
+        command += [*LIMITS, f"-dict={words}", f"-artifact_prefix={findings}/"]
         started, worked = time.monotonic(), _worked()
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, errors="replace")
-    count = re.search(r"number_of_executed_units: (\d+)", done.stderr)
+    counts = re.findall(r"^#(\d+)\t", done.stderr, re.MULTILINE)
     found = re.search(r"Test unit written to (\S+)", done.stderr)
     entry = {
         "target": target.name,
         "seconds": round(time.monotonic() - started, 1),
         "cpu": round(_worked() - worked, 1),
-        "executions": int(count[1]) if count else 0,
+        "executions": int(counts[-1]) if counts else 0,
         "inputs": len(list(inputs.iterdir())),
         "finding": found[1] if found else None,
         "exit": done.returncode,
@@ -81,6 +78,15 @@ def fuzz(target: Target, seconds: int) -> bool:
     if done.returncode:
         print(done.stdout[-5000:], done.stderr[-1000:])
     return done.returncode == 0
+
+
+def gather(target: Target) -> Path:
+    """Return the folder of a target's inputs, with those that are kept and those to begin with."""
+    folder = WORK / target.name / "inputs"
+    folder.mkdir(parents=True, exist_ok=True)
+    for content in (*target.corpus().values(), *target.seeds()):
+        (folder / hashlib.sha1(content).hexdigest()).write_bytes(content)
+    return folder
 
 
 def _worked() -> float:

@@ -8,6 +8,7 @@ import logging
 import time
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +55,9 @@ class Failures(logging.Handler):
         self.seen.append(logging.Formatter().format(record))
 
 
-def ask(folder: Path) -> Run:
-    """Return a function that sends a request."""
+@contextmanager
+def ask(folder: Path) -> Iterator[Run]:
+    """Yield a function that sends a request."""
     loop, failures = asyncio.new_event_loop(), Failures()
     logging.getLogger("labelsense.serve").addHandler(failures)
     limits = Limits(text=10_000, batch=4, labels=20)
@@ -72,10 +74,11 @@ def ask(folder: Path) -> Run:
             model.save(folder / f"{name}.model")
             projects[name] = Project(name, folder / f"{name}.model", limits=limits, learning=True)
         app = make_app(projects, limits=limits, keys=Keys([KEY]))
-        await app.router.lifespan_context(app).__aenter__()
-        return app
+        lifespan = app.router.lifespan_context(app)
+        await lifespan.__aenter__()
+        return app, lifespan
 
-    app = loop.run_until_complete(start())
+    app, lifespan = loop.run_until_complete(start())
 
     def run(data: bytes) -> None:
         number = data[0] - ord("a") if data else -1
@@ -87,7 +90,12 @@ def ask(folder: Path) -> Run:
             assert status < 500, (status, body)
             json.loads(body or b"null", parse_constant=refuse)
 
-    return run
+    try:
+        yield run
+    finally:
+        loop.run_until_complete(lifespan.__aexit__(None, None, None))
+        loop.close()
+        logging.getLogger("labelsense.serve").removeHandler(failures)
 
 
 async def send(app: Any, method: str, path: str, kind: bytes, content: bytes) -> tuple[int, bytes]:
@@ -119,8 +127,9 @@ def refuse(word: str) -> None:
     raise AssertionError(f"{word} is no JSON")
 
 
-def read_journal(folder: Path) -> Run:
-    """Return a function that opens a journal of these lines, put under the checksums that they need."""
+@contextmanager
+def read_journal(folder: Path) -> Iterator[Run]:
+    """Yield a function that opens a journal of these lines, put under the checksums that they need."""
     path = folder / "model.journal"
 
     def run(data: bytes) -> None:
@@ -138,7 +147,7 @@ def read_journal(folder: Path) -> Run:
         assert (journal.after(0), journal.id) == (entries, name)
         journal.close()
 
-    return run
+    yield run
 
 
 def _seeds() -> Iterator[bytes]:

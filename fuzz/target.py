@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -22,8 +23,8 @@ class Target:
     ----------
     name : str
     prepare : function
-        Given a folder for files, returns the function that is given bytes. It ends quietly or raises what is a finding:
-        documented exceptions do not leave it.
+        Given a folder for files, returns a context of the function that is given bytes. That ends quietly or raises
+        what is a finding: documented exceptions do not leave it.
     seeds : function
         Returns inputs to begin with.
     words : sequence of str
@@ -33,7 +34,7 @@ class Target:
     """
 
     name: str
-    prepare: Callable[[Path], Run]
+    prepare: Callable[[Path], AbstractContextManager[Run]]
     seeds: Callable[[], Sequence[bytes]]
     words: Sequence[str] = ()
     modules: Sequence[str] = ()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from fuzz.target import Run, Target
@@ -28,7 +30,8 @@ TSV, CSV = (
 )
 
 
-def read(folder: Path) -> Run:
+@contextmanager
+def read(folder: Path) -> Iterator[Run]:
     def run(data: bytes) -> None:
         number = data[0] - ord("a") if data else -1
         if not 0 <= number < len(ENDS):
@@ -41,7 +44,7 @@ def read(folder: Path) -> Run:
             return
         check(subjects)
 
-    return run
+    yield run
 
 
 def check(subjects: Subjects) -> None:

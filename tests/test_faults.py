@@ -1,15 +1,19 @@
 """What a process that is killed leaves behind, and what forks can do. docs/trust.md lists all faults."""
 
+import ast
 import json
 import os
+import re
+import resource
 import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 from reference import paper
-from scipy.sparse import vstack
+from scipy.sparse import random_array, vstack
 
 from labelsense import HadamardCompressor, RidgeLearner, load_model
 from labelsense.data import Examples, make_tagged_documents, read_examples, write_examples
@@ -127,6 +131,19 @@ class TestKilled:
         assert all(found[run]["errors"] == line["errors"] for run, line in expected.items())
 
 
+@pytest.mark.parametrize("name", ["a.xc", "a.svm.gz", "a.arff", "a"])
+def test_a_full_disk_leaves_nothing_of_a_data_file(name, tmp_path):
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    noise = random_array((200, 50), density=0.5, random_state=0, dtype="float32", format="csr")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limit[1]))  # stands for the disk
+    try:
+        with pytest.raises(OSError, match=f"{tmp_path}/a"):
+            write_examples(tmp_path / name, Examples(noise, None))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert list(tmp_path.iterdir()) == []
+
+
 FORK = """
     import os, signal, sys
     import numpy as np
@@ -148,3 +165,24 @@ def test_a_fork_predicts_as_its_parent(tmp_path, monkeypatch):
     paper(random_state=0).fit(X, Y).save(tmp_path / "model")
     words = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(FORK), tmp_path / "model", tmp_path / "rows.svm"]
     assert subprocess.run(words, env={**os.environ, "OPENBLAS_NUM_THREADS": "2"}).returncode == 0
+
+
+class TestTable:
+    """Every row of the page about faults names tests that are there."""
+
+    PAGE = Path(__file__).parents[1] / "docs" / "trust.md"
+    NAME = re.compile(r"`(test_\w+\.py)((?:::\w+)+)`")
+
+    def test_every_row_has_a_test(self):
+        rows = re.findall(r"^\| .*\|$", self.PAGE.read_text().partition("\n## The same")[0], re.MULTILINE)
+        assert len(rows) > 30
+        for row in rows[1:]:
+            assert self.NAME.search(row), row
+
+    def test_every_test_is_there(self):
+        for file, names in self.NAME.findall(self.PAGE.read_text()):
+            tree = ast.parse((Path(__file__).parent / file).read_text())
+            for name in names.split("::")[1:]:
+                found = [node for node in tree.body if getattr(node, "name", None) == name]
+                assert found, f"{file}{names} is not there"
+                tree = found[0]

@@ -308,7 +308,7 @@ class TestScratch:
                 scratch_folder(tmp_path / "s", {}, {}, {}).__enter__()
             assert (tmp_path / "s").exists()
 
-    @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, MemoryError])
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, MemoryError, OSError])
     def test_is_removed_after_an_error(self, error, tmp_path, monkeypatch):
         write_examples(tmp_path / "d.jsonl", Examples(TEXTS, LISTS))
 
