@@ -2,8 +2,8 @@
 
 Needs wrk. Prints requests per second, the median and the 99th percentile of the latency, errors and memory, with
 gathering and without, for 64 connections that send one short text each time, to a refined model. `--seconds 60` is how
-long each is measured, `--requests 1000000` how many requests the last measurement sends while it watches memory; 0 leaves
-either out.
+long each is measured, `--requests 1000000` how many requests the last measurement sends while it watches memory;
+0 leaves either out.
 """
 
 from __future__ import annotations
