@@ -11,7 +11,7 @@ PYTEST := -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadgroup
 test test-oldest coverage sanitize: export OPENBLAS_NUM_THREADS := 1
 test test-oldest coverage sanitize: export OMP_NUM_THREADS := 1
 
-.PHONY: help demo serve docs sdist wheel wheels sbom test coverage mutants test-browser test-dask test-oldest test-annif fuzz-service bench-service sanitize reproduce lint bench bench-learners bench-accuracy bench-formats bench-scale clean
+.PHONY: help demo serve docs sdist wheel wheels sbom test coverage mutants test-browser test-dask test-oldest test-annif fuzz fuzz-service bench-service sanitize reproduce lint bench bench-learners bench-accuracy bench-curve bench-formats bench-scale clean
 
 help:
 	@echo "make demo   train on data, print a table"
@@ -24,6 +24,7 @@ help:
 	@echo "make test-browser  run the tests of the page in Chromium, which is installed if there is none"
 	@echo "make test-oldest  run the tests with the oldest versions of all dependencies"
 	@echo "make test-annif  use the service from Annif and annif-client (installs them; minutes)"
+	@echo "make fuzz   give every reader what atheris makes of examples (installs it; six minutes; SECONDS=600 for each target)"
 	@echo "make fuzz-service  send what schemathesis makes of the service's description (installs it; minutes)"
 	@echo "make sanitize  run the tests of the kernels with every memory access checked (needs GCC; ten minutes)"
 	@echo "make reproduce  run the paper's experiments, write reproduction/report.html (half an hour)"
@@ -31,6 +32,7 @@ help:
 	@echo "make bench  measure against the alternatives (minutes); AGAINST=commit measures against that commit instead"
 	@echo "make bench-learners  measure training against PECOS, omikuji and napkinXC (needs data sets; ten minutes)"
 	@echo "make bench-accuracy  compare the defaults with the rivals on six data sets (needs the data; an hour)"
+	@echo "make bench-curve  measure precision against the number of measurements (needs the data; minutes)"
 	@echo "make bench-formats  measure reading and writing of files (a gigabyte; minutes)"
 	@echo "make bench-scale  train past memory and on several processes (a file of 5 GB; hours)"
 	@echo "make bench-service  measure the service under load, and Annif with omikuji on the same data (needs wrk; minutes)"
@@ -138,11 +140,21 @@ test-annif: $(VENV)/.installed .venv-annif/.installed
 fuzz-service: $(VENV)/.installed .venv-fuzz/.installed
 	$(BIN)/python scripts/fuzz_service.py .venv-fuzz
 
+# atheris is for Python 3.11 to 3.13. It is put beside the environment that it is used in, which stays without it.
+.venv-atheris/.installed: $(VENV)/.installed
+	@echo "installing atheris ..."
+	@$(BIN)/python $(PIP) install --upgrade --no-deps --target .venv-atheris "atheris==3.0.0"
+	@touch $@
+
+SECONDS ?= 15
+fuzz: .venv-atheris/.installed
+	OPENBLAS_NUM_THREADS=1 PYTHONPATH=.venv-atheris $(BIN)/python -m fuzz.run --seconds $(SECONDS) $(TARGETS)
+
 # The kernels with AddressSanitizer and UBSan, in a build folder and an environment of their own. Python itself is not built
 # with them, so their libraries are loaded first; its own allocator would hide the ends of arrays, and it leaks at exit.
 SANITIZED := tests/test_kernels.py tests/test_reconstruct.py tests/test_outcomes.py tests/test_group_omp.py \
     tests/test_multistage_lasso.py tests/test_compress.py tests/test_formats.py tests/test_format_errors.py \
-    tests/test_text_formats.py
+    tests/test_text_formats.py tests/test_refine.py tests/test_fuzz.py
 .venv-sanitize/.installed: $(SOURCES)
 	@test -x .venv-sanitize/bin/python || $(PYTHON) -m venv .venv-sanitize
 	@echo "building labelsense with sanitizers ..."
@@ -203,6 +215,9 @@ bench-learners: .venv-bench/.installed .venv-peers/.installed
 
 bench-accuracy: $(VENV)/.installed .venv-peers/.installed
 	$(BIN)/python benchmarks/accuracy.py --write
+
+bench-curve: $(VENV)/.installed
+	$(BIN)/python benchmarks/curve.py --write
 
 bench-formats: .venv-bench/.installed
 	.venv-bench/bin/python benchmarks/formats.py

@@ -1,8 +1,9 @@
 """The service under load, and Annif serving omikuji on the same data, in one run: `make bench-service`.
 
 Needs wrk. Prints requests per second, the median and the 99th percentile of the latency, errors and memory, with
-gathering and without, for 64 connections that send one short text each time. `--seconds 60` is how long each is
-measured, `--requests 1000000` how many requests the last measurement sends while it watches memory.
+gathering and without, for 64 connections that send one short text each time, to a refined model. `--seconds 60` is how
+long each is measured, `--requests 1000000` how many requests the last measurement sends while it watches memory;
+0 leaves either out.
 """
 
 from __future__ import annotations
@@ -61,15 +62,21 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         prepare(folder)
-        print(f"{CONNECTIONS} connections, {options.seconds} s each\n")
-        print("server                        requests/s   p50 ms   p99 ms   errors   memory MB")
-        for title, start in (("labelsense, gathering", ""), ("labelsense, one at a time", ALONE)):
-            with labelsense(folder, start) as (address, process):
-                show(title, measure(folder, address, options.seconds), process)
-        if options.annif is not None:
-            with annif(folder, options.annif.resolve()) as (address, process):
-                show("Annif, omikuji", measure(folder, address, options.seconds), process)
-        watch_memory(folder, options.requests)
+        if options.seconds:
+            compare(folder, options.annif, options.seconds)
+        if options.requests:
+            watch_memory(folder, options.requests)
+
+
+def compare(folder: Path, environment: Path | None, seconds: int) -> None:
+    print(f"{CONNECTIONS} connections, {seconds} s each\n")
+    print("server                        requests/s   p50 ms   p99 ms   errors   memory MB")
+    for title, start in (("labelsense, gathering", ""), ("labelsense, one at a time", ALONE)):
+        with labelsense(folder, start) as (address, process):
+            show(title, measure(folder, address, seconds), process)
+    if environment is not None:
+        with annif(folder, environment.resolve()) as (address, process):
+            show("Annif, omikuji", measure(folder, address, seconds), process)
 
 
 def prepare(folder: Path) -> None:
@@ -181,14 +188,13 @@ def memory(process: int) -> float:
 
 
 def watch_memory(folder: Path, requests: int) -> None:
-    print(f"\nMemory over {requests:,} requests\n   requests   memory MB")
-    done = 0.0
+    print(f"\nMemory over {requests:,} requests\n   requests   memory MB   errors")
+    done = errors = 0.0
     with labelsense(folder, "") as (address, process):
-        measure(folder, address, 1)
-        print(f"{0:>11,} {memory(process):>11.1f}", flush=True)
         while done < requests:
-            done += measure(folder, address, 10)["requests"]
-            print(f"{done:>11,.0f} {memory(process):>11.1f}", flush=True)
+            found = measure(folder, address, 10)
+            done, errors = done + found["requests"], errors + found["errors"]
+            print(f"{done:>11,.0f} {memory(process):>11.1f} {errors:>8.0f}", flush=True)
 
 
 if __name__ == "__main__":

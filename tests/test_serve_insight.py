@@ -97,6 +97,8 @@ def test_labels_are_sorted_filtered_and_paged(client):
         "broader": [{"uri": "animal", "label": "eläimet", "notation": None}],
         "narrower": [],
     }
+    why = client.post("/v1/projects/tags/explain", json={"text": "a fox", "uri": "fox", "language": "fi"}).json()
+    assert fox.items() <= why.items()
 
 
 def test_completion_puts_beginnings_first_then_words_then_the_frequent():
@@ -158,8 +160,17 @@ def test_a_refined_model_shows_probabilities_and_what_changed(refined):
     assert about["threshold"] == pytest.approx(model.threshold_)
     assert about["report"]["expected"]["P@1"] == pytest.approx(model.report_.expected["P@1"])
     assert len(about["report"]["reliability"]) == len(model.report_.reliability)
-    changes = client.post(f"{PAGE}/how", json={"text": text}).json()["refinement"]["labels"]
+    refinement = client.post(f"{PAGE}/how", json={"text": text}).json()["refinement"]
+    changes = refinement["labels"]
     assert [entry["after"] for entry in changes[:3]] == pytest.approx(top.scores[0], abs=1e-5)
+    assert len(changes) == refinement["candidates"]  # they are few here
+    scores = {
+        "decoder": [entry["before"] for entry in changes],
+        "ranker": [model.explain(text, entry["uri"]).ranker.score for entry in changes],
+    }
+    for judge, values in scores.items():
+        places = [1 + sum(other > value + 1e-6 for other in values) for value in values]
+        assert [entry["places"][judge] for entry in changes] == places
     why = client.post("/v1/projects/tags/explain", json={"text": text, "uri": "tag1"}).json()
     assert why["exact"] is True
     assert why["constant"] + sum(part["value"] for part in why["parts"]) == pytest.approx(why["score"], abs=1e-4)

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from joblib import effective_n_jobs
+from threadpoolctl import ThreadpoolController
 
 Result = TypeVar("Result")
 
@@ -42,12 +43,13 @@ def map_rows(function: Callable[[Any], Result], n: int, size: int, n_jobs: int |
     threads = 1 if _is_serial() else min(effective_n_jobs(n_jobs), len(blocks))
     if threads <= 1:
         return [function(block) for block in blocks]
-    futures = [_pool(os.getpid(), threads).submit(function, block) for block in blocks]
-    try:
-        return [future.result() for future in futures]
-    finally:
-        for future in futures:  # after Ctrl-C, or an error: those that have not begun
-            future.cancel()
+    with _plain_algebra:
+        futures = [_pool(os.getpid(), threads).submit(function, block) for block in blocks]
+        try:
+            return [future.result() for future in futures]
+        finally:
+            for future in futures:  # after Ctrl-C, or an error: those that have not begun
+                future.cancel()
 
 
 def map_stream(function: Callable[[Any], Result], items: Iterable[Any], threads: int) -> Iterator[Result]:
@@ -66,6 +68,37 @@ def map_stream(function: Callable[[Any], Result], items: Iterable[Any], threads:
     finally:
         for future in waiting:
             future.cancel()
+
+
+class _PlainAlgebra:
+    """Keeps the linear algebra of this process on one thread: threads of BLAS and of ours would wait for each other.
+
+    Several threads may be inside; the last one to leave takes it back.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside = threading.Lock(), 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._limit = _algebra().limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._limit.restore_original_limits()
+
+
+_plain_algebra = _PlainAlgebra()
+
+
+@lru_cache(maxsize=1)
+def _algebra() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def _is_serial() -> bool:

@@ -16,6 +16,7 @@ from labelsense._progress import log, verbosity
 from labelsense._storage import storable
 from labelsense._typing import CSR, IntArray, RandomState
 from labelsense._validation import check_same_length, check_weights
+from labelsense.chooser import Choice
 from labelsense.compress import Compressor, Operator
 from labelsense.errors import InputError
 from labelsense.features import make_features
@@ -285,6 +286,8 @@ class CompressedLabelClassifier(FittedPredictor):
         vocabulary: Vocabulary,
         refiner: Refiner | None = None,
         calibration: Calibration | None = None,
+        choice: Choice | None = None,
+        rehearsal: Rehearsal | None = None,
     ) -> None:
         """Become the model of these fitted parts."""
         with changing:
@@ -293,7 +296,7 @@ class CompressedLabelClassifier(FittedPredictor):
             self.threshold_ = _first(
                 self._check_threshold(), None if calibration is None else calibration.threshold, THRESHOLD
             )
-            self.report_ = report_fit(self, calibration=calibration)
+            self.report_ = report_fit(self, choice, calibration, rehearsal)
 
     def _fit_parts(
         self, X: Any, Y: CSR, learner: Learner, reconstruction: Reconstruction, refiner: Refiner | None, weights: Any

@@ -169,6 +169,9 @@ class FittedPredictor(PlannedPredictor):
         self.decoder_.support_size(operator)
         check_real(self.threshold_, "threshold_", low=0)
         require(self.report_ is None or isinstance(self.report_, Report), "report_ must be a report")
+        if self.scaling_ is not None:
+            require(hasattr(self.scaling_, "transform"), "scaling_ must be a transformer")
+            require(self.scaling_.n_features_in_ == self.n_features_in_, "scaling_ must be of its features")
         if self.refiner_ is not None:
             require(isinstance(self.refiner_, Refiner), "refiner_ must be a refiner")
             self.refiner_.check_sizes(self.n_features_in_, m, operator.n_labels)

@@ -23,6 +23,10 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 CHESS = "A console program to play chess against the computer, with an opening book and a strong engine."
 MAIL = "A mail server that receives messages over SMTP, filters spam and delivers them to local mailboxes."
 EXAMPLES = f'{{"id": "a chess game", "text": "{CHESS}"}}\n{{"id": "a mail server", "text": "{MAIL}"}}\n'
+SKOS = """@prefix skos: <http://www.w3.org/2004/02/skos/core#> .
+<game::board:chess> a skos:Concept ; skos:prefLabel "chess"@en ; skos:broader <game::board> .
+<game::board> a skos:Concept ; skos:prefLabel "board games"@en .
+"""
 ROWS = 5000
 
 expect.set_options(timeout=10_000)
@@ -59,6 +63,7 @@ def models(tmp_path_factory):
         model.fit(texts[:rows], labels[:rows]).save(folder / f"{name}.model")
     OneVsAllClassifier(RidgeLearner(alpha=1.0)).fit(X[:500, :50], Y[:500]).save(folder / "features.model")
     (folder / "examples.jsonl").write_text(EXAMPLES)
+    (folder / "subjects.ttl").write_text(SKOS)
     (folder / "keys").write_text(KEY)
     return folder
 
@@ -66,9 +71,10 @@ def models(tmp_path_factory):
 @pytest.fixture(scope="session")
 def server(models):
     """Return the address of a server of four models that does not learn."""
-    examples = ("--examples", f"debtags={models / 'examples.jsonl'}")
+    examples, vocabulary = f"debtags={models / 'examples.jsonl'}", f"refined={models / 'subjects.ttl'}"
+    options = ("--examples", examples, "--vocabulary", vocabulary)
     with Process(
-        *examples, *(models / f"{name}.model" for name in ("debtags", "other", "refined", "features"))
+        *options, *(models / f"{name}.model" for name in ("debtags", "other", "refined", "features"))
     ) as process:
         yield process.address
 

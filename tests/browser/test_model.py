@@ -1,13 +1,16 @@
 """The model tab: what a model is, what to expect of it, and its labels."""
 
 import pytest
+from conftest import CHESS
 from playwright.sync_api import expect
 from serving import send
+from test_text import choose, write
 
 REPORT = {
     "chosen": {"budget": "balanced", "measurements": 200},
     "tried": [{"setting": "ridge, alpha 1", "P@1": 0.8, "P@3": 0.6, "P@5": 0.4}],
     "judges": {"decoder": {"P@1": 0.7, "P@3": 0.5, "P@5": 0.4}, "ranker": {"P@1": 0.8, "P@3": 0.6, "P@5": 0.5}},
+    "expected_last": {"P@1": 0.701, "P@3": 0.5, "P@5": 0.402, "rows": 500.0},
     "expected": {"P@1": 0.812, "P@3": 0.588, "P@5": 0.448, "F1": 0.56, "ECE": 0.007, "recall": 0.95, "rows": 3000.0},
     "reliability": [[0.01, 0.012, 900], [0.3, 0.28, 400], [0.7, 0.72, 200], [0.97, 0.96, 100]],
     "curve": [
@@ -47,6 +50,8 @@ def test_what_a_model_is(open_page, server):
 def test_what_to_expect_with_pictures_and_their_numbers(reported):
     expect(reported.locator("#model-expected")).to_contain_text("81.2 %")
     expect(reported.locator("#model-expected")).to_contain_text("Measured on 3,000 rows")
+    last = "last 500 rows, by a model of those before them: P@1 70.1 %"
+    expect(reported.locator("#model-expected")).to_contain_text(last)
     reliability, curve = reported.locator("figure.chart").all()
     assert reliability.locator("circle").count() == 4
     assert curve.locator("circle").count() == 9
@@ -62,6 +67,22 @@ def test_what_to_expect_with_pictures_and_their_numbers(reported):
     expect(reported.locator("#model-figures")).to_contain_text("Rows seem to come in runs.")
     reported.goto(reported.url.replace("#model", "#text"))
     expect(reported.locator("#threshold-value")).to_have_text("0.40")
+
+
+def test_a_vocabulary_tells_what_is_broader(open_page, server):
+    page = open_page()
+    page.locator("#project").select_option("refined")
+    page.get_by_role("link", name="Model").click()
+    page.get_by_label("Find").fill("chess")
+    expect(page.locator("#table tbody tr")).to_have_count(1)
+    count = send(server, "ui/projects/refined/labels?query=chess")[1]["labels"][0]["count"]
+    assert page.locator("#table thead th").all_inner_texts() == ["Label", "URI", "In training ↓", "Broader"]
+    row = page.locator("#table tbody tr").first.locator("th, td")
+    assert row.all_inner_texts() == ["chess", "game::board:chess", str(count), "board games"]
+    page.get_by_role("link", name="Text").click()
+    write(page, CHESS)
+    choose(page, "chess")
+    expect(page.locator("#reasons-related")).to_have_text(f"{count} times in training · broader: board games")
 
 
 def test_labels_are_sorted_filtered_and_paged_by_the_server(open_page, server):

@@ -258,9 +258,14 @@ def test_what_refinement_changed_is_the_last_line(open_page, server):
     page.get_by_role("button", name="How").click()
     change = page.locator(".change.chosen")
     expect(change.locator(".name")).to_have_text(name)
-    refined = send(server, "ui/projects/refined/how", {"text": CHESS})[1]["refinement"]["labels"]
-    (found,) = [entry for entry in refined if entry["label"] == name]
+    refinement = send(server, "ui/projects/refined/how", {"text": CHESS})[1]["refinement"]
+    (found,) = [entry for entry in refinement["labels"] if entry["label"] == name]
     expect(change.locator(".score")).to_have_text(f"{found['before']:.2f} → {score}")
+    verdict = page.locator(".verdicts")
+    expect(verdict).to_contain_text(f"{found['before']:.2f} → {score}")
+    expect(verdict).to_contain_text(f"of {refinement['candidates']} candidates")
+    assert verdict.locator("li").count() == len(found["places"]) == 5
+    assert found["places"]["ranker"] == int(verdict.locator("li").last.inner_text().split("\n")[0].rstrip("stndrh"))
 
 
 def test_approximations_are_called_so(open_page, server):

@@ -68,6 +68,32 @@ class Shortlist {
     std::vector<int32_t> chosen_;
 };
 
+// The k labels with the largest w_j' x_i of each row of X (n, p), given W by features, (p, d), of those that have one of the
+// features of the row. Ties go to the lowest label. Writes ascending labels, and how many there are.
+inline void nearest(const SparseRows& X, int64_t n, const SparseRows& W, int64_t d, int64_t k, int32_t* labels,
+                    int64_t* counts) {
+    std::vector<double> sums(d);
+    std::vector<int64_t> met(d, -1);  // the last row that met a label
+    std::vector<int32_t> found;
+    for (int64_t i = 0; i < n; ++i) {
+        found.clear();
+        for (int64_t e = X.indptr[i]; e < X.indptr[i + 1]; ++e)
+            for (int64_t w = W.indptr[X.indices[e]]; w < W.indptr[X.indices[e] + 1]; ++w) {
+                const int32_t j = W.indices[w];
+                if (met[j] != i) met[j] = i, sums[j] = 0, found.push_back(j);
+                sums[j] += static_cast<double>(W.data[w]) * X.data[e];
+            }
+        const auto better = [&](int32_t a, int32_t b) { return sums[a] > sums[b] || (sums[a] == sums[b] && a < b); };
+        if (static_cast<int64_t>(found.size()) > k) {
+            std::nth_element(found.begin(), found.begin() + k, found.end(), better);
+            found.resize(k);
+        }
+        std::sort(found.begin(), found.end());
+        std::copy(found.begin(), found.end(), labels + i * k);
+        counts[i] = static_cast<int64_t>(found.size());
+    }
+}
+
 // out[e] = w_j' x_i + b_j for the candidates e of the rows [begin, end) of X.
 inline void margins(const SparseRows& X, int64_t begin, int64_t end, int64_t p, const SparseRows& W, const float* bias,
                     const int64_t* indptr, const int32_t* labels, float* out) {
@@ -81,6 +107,20 @@ inline void margins(const SparseRows& X, int64_t begin, int64_t end, int64_t p, 
             out[c] = static_cast<float>(sum);
         }
         for (int64_t e = X.indptr[i]; e < X.indptr[i + 1]; ++e) x[X.indices[e]] = 0;
+    }
+}
+
+// The same, given W by features, (p, d): cheaper where rows have few features. Sums are in the same order, so equal.
+inline void margins_by_feature(const SparseRows& X, int64_t begin, int64_t end, const SparseRows& W, const float* bias,
+                               int64_t d, const int64_t* indptr, const int32_t* labels, float* out) {
+    std::vector<double> sums(d);  // right for the candidates of the row only
+    for (int64_t i = begin; i < end; ++i) {
+        for (int64_t c = indptr[i]; c < indptr[i + 1]; ++c) sums[labels[c]] = bias[labels[c]];
+        for (int64_t e = X.indptr[i]; e < X.indptr[i + 1]; ++e) {
+            const int64_t feature = X.indices[e];
+            for (int64_t w = W.indptr[feature]; w < W.indptr[feature + 1]; ++w) sums[W.indices[w]] += W.data[w] * X.data[e];
+        }
+        for (int64_t c = indptr[i]; c < indptr[i + 1]; ++c) out[c] = static_cast<float>(sums[labels[c]]);
     }
 }
 
@@ -105,25 +145,62 @@ inline void standing(const int64_t* indptr, int64_t begin, int64_t end, const fl
 }
 
 // Trees over features (n, width): where not a leaf, to the left child if the feature is at most the threshold.
-struct Trees {
-    const int64_t* roots;
-    int64_t n_trees;
-    const int32_t* feature;  // -1 in a leaf
-    const double* value;     // the threshold, or what a leaf adds
-    const int32_t* left;     // the right child follows at left + 1 of the nodes
-};
-
-inline void add_trees(const Trees& trees, const float* features, int64_t n, int64_t width, double* out) {
-    for (int64_t i = 0; i < n; ++i) {
-        const float* x = features + i * width;
-        double sum = 0;
-        for (int64_t t = 0; t < trees.n_trees; ++t) {
-            int64_t node = trees.roots[t];
-            while (trees.feature[node] >= 0) node = trees.left[node] + !(x[trees.feature[node]] <= trees.value[node]);
-            sum += trees.value[node];
+class Trees {
+  public:
+    // `feature` is -1 in a leaf, `value` the threshold or what a leaf adds, and the right child follows the left one.
+    // Children come after their parents.
+    Trees(const int64_t* roots, int64_t n_trees, const int32_t* feature, const double* value, const int32_t* left,
+          int64_t n_nodes)
+        : roots_(roots, roots + n_trees), value_(value), nodes_(n_nodes), depth_(n_nodes) {
+        for (int64_t i = n_nodes - 1; i >= 0; --i) {
+            const bool leaf = feature[i] < 0;
+            // In a leaf the answer is always no, and what comes next is itself.
+            nodes_[i] = {leaf ? NAN : static_cast<float>(value[i]), leaf ? 0 : feature[i],
+                         leaf ? static_cast<int32_t>(i) - 1 : left[i]};
+            depth_[i] = leaf ? 0 : 1 + std::max(depth_[left[i]], depth_[left[i] + 1]);
         }
-        out[i] += sum;
     }
-}
+
+    void add(const float* features, int64_t n, int64_t width, double* out) const {
+        constexpr int64_t BLOCK = 256;
+        double sums[BLOCK];
+        for (int64_t block = 0; block < n; block += BLOCK) {
+            const int64_t rows = std::min(BLOCK, n - block);
+            const float* x = features + block * width;
+            std::fill(sums, sums + rows, 0.0);
+            for (int64_t root : roots_) {
+                int64_t i = 0;
+                for (; i + TOGETHER <= rows; i += TOGETHER) walk<TOGETHER>(root, x + i * width, width, sums + i);
+                for (; i < rows; ++i) walk<1>(root, x + i * width, width, sums + i);
+            }
+            for (int64_t i = 0; i < rows; ++i) out[block + i] += sums[i];
+        }
+    }
+
+  private:
+    static constexpr int64_t TOGETHER = 16;
+    struct Node {
+        float threshold;
+        int32_t feature, left;
+    };
+
+    // Several rows go down a tree at a time, each as many steps as it is deep: none waits for the step of another.
+    template <int64_t ROWS>
+    void walk(int64_t root, const float* x, int64_t width, double* sums) const {
+        int32_t at[ROWS];
+        for (int64_t i = 0; i < ROWS; ++i) at[i] = static_cast<int32_t>(root);
+        for (int64_t step = depth_[root]; step > 0; --step)
+            for (int64_t i = 0; i < ROWS; ++i) {
+                const Node& node = nodes_[at[i]];
+                at[i] = node.left + !(x[i * width + node.feature] <= node.threshold);
+            }
+        for (int64_t i = 0; i < ROWS; ++i) sums[i] += value_[at[i]];
+    }
+
+    std::vector<int64_t> roots_;
+    const double* value_;
+    std::vector<Node> nodes_;
+    std::vector<int32_t> depth_;
+};
 
 }  // namespace labelsense

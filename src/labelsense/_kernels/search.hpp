@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "simd.hpp"
 
 namespace labelsense {
 
-constexpr int64_t TOP_BLOCK = 128;
 constexpr int64_t CHUNK = 4 * LANES;
 
 // What is searched: values at j..j+7 as a vector, and at j alone for the last few.
@@ -107,32 +107,80 @@ inline int64_t most_positive(const float* c, const float* w, int64_t d, float* v
     return w ? argmax(PositiveWeighted{c, w}, d, value) : argmax(Positive{c}, d, value);
 }
 
+// The k largest of the values that are offered, ties to the lowest place. What is not a number counts as less than any.
+template <class Value>
+class Largest {
+  public:
+    struct Entry {
+        Value value;
+        int64_t place;
+    };
+
+    explicit Largest(int64_t k) : k_(k) { kept_.reserve(2 * k); }
+
+    // A smaller value is not among them, nor is an equal one at a later place than any so far.
+    Value bar() const { return bar_; }
+
+    void offer(Value value, int64_t place) {
+        if (value < bar_) return;
+        kept_.push_back({value == value ? value : -std::numeric_limits<Value>::infinity(), place});
+        if (static_cast<int64_t>(kept_.size()) >= 2 * k_) keep_best();
+    }
+
+    // The largest first.
+    const std::vector<Entry>& sorted() {
+        if (static_cast<int64_t>(kept_.size()) > k_) keep_best();
+        std::sort(kept_.begin(), kept_.end(), before);
+        return kept_;
+    }
+
+    void clear() {
+        kept_.clear();
+        bar_ = -std::numeric_limits<Value>::infinity();
+    }
+
+  private:
+    static bool before(const Entry& a, const Entry& b) {
+        return a.value > b.value || (a.value == b.value && a.place < b.place);
+    }
+    void keep_best() {
+        std::nth_element(kept_.begin(), kept_.begin() + (k_ - 1), kept_.end(), before);
+        kept_.resize(k_);
+        bar_ = kept_.back().value;
+    }
+
+    int64_t k_;
+    std::vector<Entry> kept_;
+    Value bar_ = -std::numeric_limits<Value>::infinity();  // the least of k values, if there have been so many
+};
+
 // The k places with the largest values, largest first, ties to the lowest.
 template <class Values>
 void top_places(const Values& values, int64_t d, int64_t k, std::vector<int64_t>& top) {
-    auto before = [&values](int64_t i, int64_t j) {
-        float x = values.scalar(i), y = values.scalar(j);
-        return x > y || (x == y && i < j);
-    };
     top.clear();
     k = std::min(k, d);
     if (k == 0) return;
-    for (int64_t b = 0; b < d; b += TOP_BLOCK) {
-        int64_t end = std::min(b + TOP_BLOCK, d);
-        bool full = static_cast<int64_t>(top.size()) == k;
-        if (full && largest(values, b, end) <= values.scalar(top.front())) continue;
-        for (int64_t j = b; j < end; ++j) {
-            if (static_cast<int64_t>(top.size()) < k) {
-                top.push_back(j);
-                std::push_heap(top.begin(), top.end(), before);
-            } else if (before(j, top.front())) {
-                std::pop_heap(top.begin(), top.end(), before);
-                top.back() = j;
-                std::push_heap(top.begin(), top.end(), before);
-            }
-        }
+    Largest<float> best(k);
+    const int64_t first = std::min(d, 2 * k);  // then there is a bar
+    for (int64_t j = 0; j < first; ++j) best.offer(values.scalar(j), j);
+    for (int64_t b = first; b < d; b += CHUNK) {
+        const int64_t end = std::min(b + CHUNK, d);
+        if (!(largest(values, b, end) > best.bar())) continue;
+        for (int64_t j = b; j < end; ++j) best.offer(values.scalar(j), j);
     }
-    std::sort_heap(top.begin(), top.end(), before);
+    for (const auto& entry : best.sorted()) top.push_back(entry.place);
+}
+
+// The k largest entries of each row of a sparse matrix, largest first, in `labels` and `values` (n, k); the rest stays.
+inline void top_entries(const int64_t* indptr, const int32_t* indices, const double* data, int64_t n, int64_t k,
+                        int64_t* labels, float* values) {
+    Largest<double> best(k);
+    for (int64_t i = 0; i < n; ++i) {
+        best.clear();
+        for (int64_t e = indptr[i]; e < indptr[i + 1]; ++e) best.offer(data[e], indices[e]);
+        int64_t at = i * k;
+        for (const auto& entry : best.sorted()) labels[at] = entry.place, values[at++] = static_cast<float>(entry.value);
+    }
 }
 
 // The k columns with the largest |c_j|, and with the largest c_j.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from labelsense.refine.candidates import Candidates
 BLOCK_PAIRS = 2**14  # pairs of a row and a label that a thread learns from between two looks at Ctrl-C
 MARGIN_ROWS = 256
 SMALLEST = 0.02  # a third of the weights of text are larger, and they do as well
+
+Arrays = tuple[Any, Any, Any]  # of CSR: int64 starts, int32 columns, float32 values
 
 
 @storable()
@@ -99,7 +102,7 @@ class Ranker:
         """
         squares = np.zeros(X.shape[0])
         np.add.at(squares, np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), np.square(X.data, dtype=np.float64))
-        arrays = (X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float32, copy=False))
+        arrays = csr_arrays(X)
         d = len(starts) - 1
         cuts = np.searchsorted(starts, np.arange(0, starts[-1], BLOCK_PAIRS)[1:])
         bounds = np.unique(np.concatenate([[first], cuts[cuts > first], [d]]))
@@ -141,17 +144,32 @@ class Ranker:
     def margins(self, X: CSR, candidates: Candidates) -> FloatArray:
         """Return w_j'x_i + b_j of each pair of a row i of X and a candidate j."""
         out = np.empty(len(candidates), np.float32)
-        left = (X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float32, copy=False))
-        W = self.weights
-        right = (W.indptr.astype(np.int64), W.indices.astype(np.int32), W.data)
+        left: Arrays = csr_arrays(X)
+        pairs: tuple[Any, ...] = (self.bias, candidates.starts, candidates.labels, out)
+        per_label = np.diff(self.weights.indptr)
+        by_feature = self._labels_by_feature[X.indices].sum() < per_label[candidates.labels].sum()
 
         def multiply(rows: slice) -> None:
-            _kernels.margins(
-                *left, rows.start, rows.stop, X.shape[1], *right, self.bias, candidates.starts, candidates.labels, out
-            )
+            if by_feature:
+                _kernels.margins_by_feature(*left, rows.start, rows.stop, *self._by_feature, *pairs)
+            else:
+                _kernels.margins(*left, rows.start, rows.stop, X.shape[1], *self._by_label, *pairs)
 
         map_rows(multiply, X.shape[0], MARGIN_ROWS, -1)
         return out
+
+    @cached_property
+    def _by_label(self) -> Arrays:
+        return csr_arrays(self.weights)
+
+    @cached_property
+    def _by_feature(self) -> Arrays:
+        return csr_arrays(sp.csr_array(self.weights.T))
+
+    @cached_property
+    def _labels_by_feature(self) -> IntArray:
+        """How many labels have a weight for each feature."""
+        return np.bincount(self.weights.indices, minlength=self.weights.shape[1])
 
     def for_labels(self, n_labels: int) -> Ranker:
         """Return classifiers for more labels: nothing speaks for the new ones or against them."""
@@ -171,6 +189,13 @@ class Ranker:
         require(sp.issparse(weights) and weights.dtype == np.float32, "the weights of the ranker must be numbers")
         require_array(parts["bias"], "the constants of the ranker", "float32", (weights.shape[0],), finite=True)
         return cls(weights, parts["bias"])
+
+
+def csr_arrays(X: CSR) -> Arrays:
+    """Return CSR as the kernels want it."""
+    kinds = ((X.indptr, np.int64), (X.indices, np.int32), (X.data, np.float32))
+    starts, columns, values = (array.astype(kind, copy=False) for array, kind in kinds)
+    return starts, columns, values
 
 
 def rows_of_labels(Y: CSR, candidates: Candidates) -> tuple[Any, Any, Any]:

@@ -26,7 +26,7 @@ from labelsense.refine.sources import sums_by_label
 from labelsense.refine.stage import Stage, as_rows
 from labelsense.regress import Learner
 
-FOLDS = 5
+FOLDS = 10
 LEAST_ROWS = 10
 KS = (1, 3, 5)
 ALL = "all, pooled"
@@ -146,6 +146,12 @@ class Refiner(BaseEstimator):
         """Return the probabilities of the candidates of each row, as CSR (n, d)."""
         candidates, F = self._stage.pairs(as_rows(X), H, reconstruction)
         return candidates.matrix(self._pooled.predict(F))
+
+    def opinions(self, X: Any, H: FloatArray, reconstruction: Reconstruction) -> tuple[CSR, dict[str, CSR]]:
+        """Return what :meth:`predict` does, and the place of each candidate by every judge alone, the best being 1."""
+        candidates, F = self._stage.pairs(as_rows(X), H, reconstruction)
+        places = {name: candidates.matrix(values) for name, values in self._stage.places(F).items()}
+        return candidates.matrix(self._pooled.predict(F)), places
 
     def updated(self, X: Any, Y: CSR, sign: int) -> Refiner:
         """Return a copy that has learned rows (sign 1) or forgotten them (-1), as far as that is exact.

@@ -20,6 +20,7 @@ from labelsense.refine.sources import Centroids, Correlations, LinearDecoder, So
 
 PRIOR = 3.0  # rows that the mean of all labels counts in the mean of one
 STANDING = 4  # numbers about a score that depend on the other candidates of the row
+PLACE = 2  # which of these is how many candidates have a higher score
 KNOWN = 3  # numbers about a label
 PAIR_ROWS = 512
 MOST_LINEAR = 2**23  # numbers m d up to which there is a linear decoder: beyond, it costs more than all the others
@@ -110,6 +111,10 @@ class Stage:
         """Return who scores a candidate, with the column of the score among the features."""
         names = ["correlation", *(source.name for source in self.sources), "decoder", "ranker"]
         return {name: STANDING * i for i, name in enumerate(names)}
+
+    def places(self, F: FloatArray) -> dict[str, FloatArray]:
+        """Return the place of each pair among the candidates of its row, by every judge alone, the best being 1."""
+        return {name: 1 + F[:, column + PLACE] for name, column in self.judges().items()}
 
     @property
     def n_pair_features(self) -> int:

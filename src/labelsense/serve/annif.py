@@ -125,7 +125,7 @@ async def explain(request: Request) -> Response:
     answer = await project.ask(_explain, snapshot.model, document, label, most)
     if answer is None:
         raise Problem(409, "This model cannot tell why: only models of compressed labels can.")
-    return JSONResponse(snapshot.catalogue.entry(uri, language) | answer)
+    return JSONResponse(snapshot.catalogue.full_entry(uri, snapshot.counts, language) | answer)
 
 
 def _explain(model: Any, document: Any, label: Any, most: int) -> dict[str, Any] | None:

@@ -15,9 +15,10 @@ from labelsense._typing import FloatArray, Label
 from labelsense.estimator import CompressedLabelClassifier
 from labelsense.explain import Explanation
 from labelsense.labels import top_k
+from labelsense.predictor import predict_measurements
 
 Suggestion = tuple[Label, float]
-REFINED = 20  # labels whose refinement is shown
+REFINED = 50  # labels whose refinement is shown
 
 
 def stack(model: Any, documents: Sequence[Any]) -> Any:
@@ -88,16 +89,31 @@ class Step(NamedTuple):
     left: list[float]
 
 
-class Course(NamedTuple):
-    """How a document came to its labels: the measurements, and the decoder's way from them.
+class Change(NamedTuple):
+    """What refinement made of a label: its score by the decoder, its probability, and why.
 
-    ``refined`` has the most probable labels with their scores by the decoder and their probabilities, in a model that
-    refines.
+    ``places`` has its place among the candidates by every judge alone, the best being 1.
     """
+
+    label: int
+    before: float
+    after: float
+    places: dict[str, int]
+
+
+class Refinement(NamedTuple):
+    """How many labels were candidates, and what was made of the most probable ones."""
+
+    n_candidates: int
+    changes: list[Change]
+
+
+class Course(NamedTuple):
+    """How a document came to its labels: the measurements, the decoder's way from them, and refinement if there is."""
 
     measurements: list[float]
     steps: list[Step]
-    refined: list[tuple[int, float, float]] | None
+    refinement: Refinement | None
 
 
 def follow(model: Any, document: Any) -> Course | None:
@@ -105,7 +121,8 @@ def follow(model: Any, document: Any) -> Course | None:
     if not isinstance(model, CompressedLabelClassifier):
         return None
     parts, decoder = model._current(), model.decoder_
-    h = model.measure(stack(model, [document]))
+    x = model._check_features(stack(model, [document]))
+    h = predict_measurements(parts.learner, x)
     sizes = range(1, min(decoder.support_size(parts.operator), parts.operator.n_labels) + 1)
     length = float(np.linalg.norm(h))
     steps: list[Step] = []
@@ -116,16 +133,23 @@ def follow(model: Any, document: Any) -> Course | None:
             continue  # the decoder had ended
         steps.append(_step(parts.operator, h[0], length, labels, values, before))
         before = set(labels)
-    return Course([float(value) for value in h[0]], steps, _refined(model, document, steps))
+    refinement = None if parts.refiner is None else _refine(parts, x, h, steps)
+    return Course([float(value) for value in h[0]], steps, refinement)
 
 
-def _refined(model: Any, document: Any, steps: list[Step]) -> list[tuple[int, float, float]] | None:
-    if model.refiner_ is None:
-        return None
+def _refine(parts: Any, x: Any, h: FloatArray, steps: list[Step]) -> Refinement:
     before = dict(steps[-1].coefficients) if steps else {}
-    labels, values = top_k(model.predict_proba(stack(model, [document])), REFINED)
-    pairs = zip(labels[0].tolist(), values[0].tolist(), strict=True)
-    return [(j, before.get(j, 0.0), value) for j, value in pairs if j >= 0]
+    probabilities, judges = parts.refiner.opinions(x, h, parts.reconstruction)
+    places = {
+        name: dict(zip(M.indices.tolist(), M.data.astype(int).tolist(), strict=True)) for name, M in judges.items()
+    }
+    labels, values = top_k(probabilities, REFINED)
+    changes = [
+        Change(j, before.get(j, 0.0), value, {name: place[j] for name, place in places.items()})
+        for j, value in zip(labels[0].tolist(), values[0].tolist(), strict=True)
+        if j >= 0
+    ]
+    return Refinement(probabilities.nnz, changes)
 
 
 def _step(operator: Any, h: FloatArray, length: float, labels: list[int], values: Any, before: set[int]) -> Step:

@@ -90,10 +90,9 @@ class Catalogue:
         notation = None if self.subjects is None else self.subjects.notation(uri)
         return {"uri": uri, "label": uri if name is None else name, "notation": notation}
 
-    def full_entry(self, column: int, counts: IntArray | None, language: str | None = None) -> dict[str, Any]:
-        """Return all that is known of the label of a column."""
-        uri = self.uris[column]
-        entry = self.entry(uri, language) | {"count": None if counts is None else int(counts[column])}
+    def full_entry(self, uri: str, counts: IntArray | None, language: str | None = None) -> dict[str, Any]:
+        """Return all that is known of a label of the model."""
+        entry = self.entry(uri, language) | {"count": None if counts is None else int(counts[self._columns[uri]])}
         if self.subjects is None:
             return entry
         wider, narrower = self.subjects.broader(uri), self.subjects.narrower(uri)

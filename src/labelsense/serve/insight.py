@@ -58,9 +58,12 @@ async def show_how(request: Request) -> Response:
     ]
     decoder = type(snapshot.model.decoder_).__name__
     refinement = None
-    if course.refined is not None:
-        changes = [entry(j) | {"before": before, "after": after} for j, before, after in course.refined]
-        refinement = {"labels": changes}
+    if course.refinement is not None:
+        changes = [
+            entry(change.label) | {"before": change.before, "after": change.after, "places": change.places}
+            for change in course.refinement.changes
+        ]
+        refinement = {"candidates": course.refinement.n_candidates, "labels": changes}
     return JSONResponse(
         {"measurements": course.measurements, "decoder": decoder, "steps": steps, "refinement": refinement}
     )
@@ -79,7 +82,8 @@ async def list_labels(request: Request) -> Response:
     language = snapshot.catalogue.check_language(read_language(query))
     chosen = await project.ask(snapshot.catalogue.select, sought, sort, order == "descending", snapshot.counts)
     page = [
-        snapshot.catalogue.full_entry(j, snapshot.counts, language) for j in chosen[offset : offset + limit].tolist()
+        snapshot.catalogue.full_entry(snapshot.catalogue.uris[j], snapshot.counts, language)
+        for j in chosen[offset : offset + limit].tolist()
     ]
     return JSONResponse({"total": len(chosen), "labels": page})
 
@@ -92,7 +96,8 @@ async def complete(request: Request) -> Response:
     sought = as_string(query.get("query", ""), "query")
     found = await project.ask(snapshot.catalogue.complete, sought, limit, snapshot.counts)
     language = snapshot.catalogue.check_language(read_language(query))
-    return JSONResponse({"labels": [snapshot.catalogue.full_entry(j, snapshot.counts, language) for j in found]})
+    entries = [snapshot.catalogue.full_entry(snapshot.catalogue.uris[j], snapshot.counts, language) for j in found]
+    return JSONResponse({"labels": entries})
 
 
 async def show_model(request: Request) -> Response:

@@ -74,8 +74,8 @@ def _schemas(limits: Limits) -> Schema:
         "allow": some_labels | {"description": "The only labels to choose from."},
         "block": some_labels | {"description": "Labels to leave out."},
     }
-    entry = _object({**label, "count": MAYBE_WHOLE, "broader": _list(_ref("Label")), "narrower": _list(_ref("Label"))})
-    entry["required"] = ["uri", "label", "notation", "count"]
+    related = {"broader": _list(_ref("Label")), "narrower": _list(_ref("Label"))}
+    known = {**label, "count": MAYBE_WHOLE}
     step = {
         "taken": _list(_ref("Label")),
         "dropped": _list(_ref("Label")),
@@ -83,7 +83,9 @@ def _schemas(limits: Limits) -> Schema:
         "residual": NUMBER,
         "left": _list(NUMBER),
     }
-    change = _object({**label, "before": NUMBER, "after": NUMBER})
+    places = {"type": "object", "additionalProperties": WHOLE}
+    change = _object({**label, "before": NUMBER, "after": NUMBER, "places": places})
+    refinement = _object({"candidates": WHOLE, "labels": _list(change)})
     project = {
         "project_id": TEXT,
         "name": TEXT,
@@ -115,6 +117,14 @@ def _schemas(limits: Limits) -> Schema:
     uri = {"type": "string", "maxLength": 1000}
     parts = _list(_object({"feature": TEXT, "value": NUMBER}))
     reasons = {"score": NUMBER, "constant": NUMBER, "parts": parts, "rest": NUMBER}
+    answer = {
+        **known,
+        **reasons,
+        "probability": MAYBE_NUMBER,
+        "exact": TRUTH,
+        "ranker": {"oneOf": [{"type": "null"}, _object(reasons)]},
+        "marks": _list(_object({"start": WHOLE, "end": WHOLE, "value": NUMBER})),
+    }
     why = {
         "uri": uri,
         "limit": {"type": "integer", "minimum": 1, "maximum": limits.labels, "default": 100},
@@ -124,7 +134,7 @@ def _schemas(limits: Limits) -> Schema:
         "Problem": _object({"type": TEXT, "title": TEXT, "status": WHOLE, "detail": TEXT}),
         "Title": _object({"title": TEXT, "version": TEXT}),
         "Label": _object(label),
-        "LabelEntry": entry,
+        "LabelEntry": _object({**known, **related}, list(known)),
         "Labels": _object({"labels": _list(_ref("LabelEntry"))}),
         "LabelPage": _object({"total": WHOLE, "labels": _list(_ref("LabelEntry"))}),
         "Vocabulary": _object(vocabulary),
@@ -147,16 +157,7 @@ def _schemas(limits: Limits) -> Schema:
         ),
         "WhyQuestion": _document({"text": text, "features": features, **why}, ["uri"]),
         "WhyForm": _object({"text": text, **why}, ["text", "uri"]),
-        "Why": _object(
-            {
-                **label,
-                **reasons,
-                "probability": MAYBE_NUMBER,
-                "exact": TRUTH,
-                "ranker": {"oneOf": [{"type": "null"}, _object(reasons)]},
-                "marks": _list(_object({"start": WHOLE, "end": WHOLE, "value": NUMBER})),
-            }
-        ),
+        "Why": _object({**answer, **related}, list(answer)),
         "HowQuestion": _document({"text": text, "features": features}),
         "HowForm": _object({"text": text}),
         "How": _object(
@@ -164,7 +165,7 @@ def _schemas(limits: Limits) -> Schema:
                 "measurements": _list(NUMBER),
                 "decoder": TEXT,
                 "steps": _list(_object(step)),
-                "refinement": {"oneOf": [{"type": "null"}, _object({"labels": _list(change)})]},
+                "refinement": {"oneOf": [{"type": "null"}, refinement]},
             }
         ),
         "Examples": _object({"examples": _list(_object({"title": TEXT, "text": TEXT}))}),

@@ -16,6 +16,7 @@ const whole = (number) => number.toLocaleString("en");
 const percent = (share) => `${(100 * share).toFixed(1)} %`;
 const signed = (number) => `${number <= -0.0005 ? "−" : "+"}${Math.abs(number).toFixed(3)}`;
 const plural = (number, word) => `${whole(number)} ${word}${number === 1 ? "" : "s"}`;
+const ordinal = (n) => `${whole(n)}${n % 100 > 10 && n % 100 < 14 ? "th" : (["th", "st", "nd", "rd"][n % 10] ?? "th")}`;
 const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 /** Return an element with attributes (those that begin with "on" are listeners, null leaves one out) and children. */
@@ -688,6 +689,7 @@ async function showReasons(opening) {
     " ",
     make("span", { class: "number" }, item.score === null ? "" : two(item.score)),
   );
+  drawRelated(why);
   drawWhy(why, item);
   if (how) drawHow(how, item);
   desk.marks = why.marks && currentText() === text ? inCodeUnits(why.marks, text) : desk.marks;
@@ -702,6 +704,15 @@ async function showReasons(opening) {
   if (opening && isPhone()) $("reasons").focus();
   else if (opening) $("reasons").scrollIntoView({ block: "nearest", behavior: MOVING.matches ? "smooth" : "auto" });
   return undefined;
+}
+
+/** Say how often a label was in training, and what the vocabulary has above and below it. */
+function drawRelated({ count, broader = [], narrower = [] }) {
+  const seen = typeof count === "number" ? [`${plural(count, "time")} in training`] : [];
+  const wider = broader.length ? [`broader: ${list(broader)}`] : [];
+  const more = narrower.length > 5 ? `, ${whole(narrower.length - 5)} more` : "";
+  const below = narrower.length ? [`narrower: ${list(narrower.slice(0, 5))}${more}`] : [];
+  $("reasons-related").textContent = [...seen, ...wider, ...below].join("  ·  ");
 }
 
 const isPhone = () => matchMedia("(max-width: 52rem)").matches;
@@ -902,10 +913,10 @@ function makeRefinement({ refinement, steps }, item) {
       : [`${item.label} was not taken. `];
     return make("p", { class: "refinement" }, ...here, "This model has no refinement: the decoder has the last word.");
   }
-  const lines = refinement.labels
-    .filter(({ uri, before, after }) => uri === item.uri || Math.max(before, after) >= 0.01)
-    .slice(0, 15)
-    .map((change) => makeChange(change, change.uri === item.uri));
+  const own = refinement.labels.find(({ uri }) => uri === item.uri);
+  const shown = refinement.labels.filter(({ before, after }) => Math.max(before, after) >= 0.01).slice(0, 15);
+  if (own && !shown.includes(own)) shown.push(own);
+  const lines = shown.map((change) => makeChange(change, change === own));
   return make(
     "div",
     { class: "refinement" },
@@ -918,7 +929,47 @@ function makeRefinement({ refinement, steps }, item) {
       make("span", { class: "for" }, "probability"),
       ".",
     ),
+    own
+      ? makeVerdict(own, refinement.candidates)
+      : make("p", {}, `${item.label} was not among the ${whole(refinement.candidates)} candidates.`),
     make("ul", { class: "parts", "aria-label": "What refinement changed" }, ...lines),
+  );
+}
+
+const JUDGES = {
+  decoder: "the decoder",
+  correlation: "correlation with the measurements",
+  "linear decoder": "the linear decoder",
+  centroids: "likeness to the texts that have it",
+  ranker: "its own classifier",
+};
+
+/** Say in words what refinement made of a label, and where its judges place it. */
+function makeVerdict({ label, before, after, places }, candidates) {
+  const names = Object.keys(places);
+  const high = names.filter((name) => places[name] <= 3).length;
+  const agreed =
+    high === names.length ? "all judges put it" : `${high || "none"} of ${names.length} judges put${high === 1 ? "s" : ""} it`;
+  const lines = names.map((name) =>
+    make(
+      "li",
+      {},
+      make("span", { class: "name" }, JUDGES[name] ?? name),
+      make("b", { class: places[name] <= 3 ? "for" : null }, name === "decoder" && !before ? "not taken" : ordinal(places[name])),
+    ),
+  );
+  return make(
+    "div",
+    { class: "verdicts" },
+    make(
+      "p",
+      {},
+      ...breakable(label),
+      ` ${two(before)} → `,
+      make("b", { class: "for" }, two(after)),
+      `: ${agreed} among the first three of ${whole(candidates)} candidates.`,
+    ),
+    make("ul", { "aria-label": "Its place by each judge" }, ...lines),
   );
 }
 
@@ -1386,7 +1437,7 @@ function saveBatch(kind) {
 // ---- model
 
 const table = { query: "", sort: "count", order: "descending", offset: 0, size: 50, total: 0 };
-const SORTS = { label: "Label", uri: "URI", count: "In training" };
+const SORTS = { label: "Label", uri: "URI", count: "In training" }; // columns that the server sorts by
 const MEANINGS = {
   "P@1": "of the first labels are right",
   "P@3": "of the first three",
@@ -1457,8 +1508,16 @@ function drawExpected(report) {
       "p",
       { class: "small" },
       expected.rows ? `Measured on ${whole(expected.rows)} rows that it had not learned from.` : "",
+      wordsOfLast(report.expected_last),
     ),
   );
+}
+
+/** Say what the last rows got from a model of those before, where that was tried. */
+function wordsOfLast(last) {
+  if (!last || typeof last["P@1"] !== "number") return "";
+  const rows = last.rows ? `${whole(last.rows)} ` : "";
+  return ` The last ${rows}rows, by a model of those before them: P@1 ${percent(last["P@1"])}, P@5 ${percent(last["P@5"])}.`;
 }
 
 function drawFigures(report) {
@@ -1564,7 +1623,7 @@ function curveFigure(curve) {
     .map((row) => [place(row.n_measurements), whole(row.n_measurements)]);
   return figure(
     "Accuracy and the number of measurements",
-    "More measurements cost more, and gain less and less.",
+    "More measurements cost more, and gain less and less. From trials on few rows, before refinement.",
     [...axes(ticks, "measurements", "precision, %"), ...lines],
     ["measurements", ...names],
     curve.map((row) => [whole(row.n_measurements), ...names.map((name) => percent(row[name]))]),
@@ -1634,6 +1693,7 @@ async function drawTable() {
   table.total = total;
   const distinct = labels.some((entry) => entry.uri !== entry.label);
   const columns = Object.keys(SORTS).filter((name) => name !== "uri" || distinct || sort === "uri");
+  const related = labels.some((entry) => entry.broader?.length);
   $("table").tHead.rows[0].replaceChildren(
     ...columns.map((name) =>
       make(
@@ -1646,6 +1706,7 @@ async function drawTable() {
         ),
       ),
     ),
+    ...(related ? [make("th", { scope: "col" }, "Broader")] : []),
   );
   $("table").tBodies[0].replaceChildren(
     ...labels.map((entry) =>
@@ -1661,6 +1722,7 @@ async function drawTable() {
                 name === "count" ? (entry.count === null ? "–" : whole(entry.count)) : entry.uri,
               ),
         ),
+        ...(related ? [make("td", {}, list(entry.broader ?? []))] : []),
       ),
     ),
   );
