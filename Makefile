@@ -183,6 +183,7 @@ lint: $(VENV)/.installed
 	@.venv-bench/bin/python $(PIP) install spams-bin || echo "spams-bin could not be installed: its columns will be empty"
 	@touch $@
 
+FIRST = $(shell sed -n 's/^REFERENCE = "\(.*\)".*/\1/p' benchmarks/history.py)  # beside which versions are measured
 ifdef AGAINST
 # Another commit, from a copy of its files and in an environment of its own, beside this one.
 OLD = .venv-against/$(shell git rev-parse --short "$(AGAINST)^{commit}")
@@ -200,7 +201,7 @@ else
 bench: .venv-bench/.installed
 	.venv-bench/bin/python benchmarks/decoding.py
 	.venv-bench/bin/python benchmarks/million_labels.py
-	.venv-bench/bin/python benchmarks/compare.py
+	$(MAKE) bench AGAINST=$(FIRST)
 endif
 
 # The peers pin other versions of NumPy: they live in an environment of their own.

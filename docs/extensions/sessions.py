@@ -1,7 +1,7 @@
 """Sessions in pages are run: what a page shows below a command is what it printed when the site was built.
 
-``{file} name`` writes a file into the page's own folder and shows it with its name, ``{session}`` runs the lines that begin with "$ "
-there. A command that fails ends the build.
+``{file} name`` writes a file into the page's own folder and shows it with its name, ``{session}`` runs the lines that
+begin with "$ " there. A command that fails ends the build.
 """
 
 import os
