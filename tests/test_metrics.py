@@ -157,6 +157,13 @@ def test_inverse_propensities_fall_with_frequency_and_follow_the_formula():
     assert (np.diff(weights[np.argsort(frequency)]) <= 0).all()
 
 
+def test_inverse_propensities_have_a_number_for_labels_without_rows_and_other_constants():
+    Y = sp.csr_array(np.array([[1, 1, 0]] * 10))
+    assert inverse_propensities(Y).tolist() == propensity_weights([10, 10, 0], 10).tolist()
+    assert inverse_propensities(Y, a=0.3, b=2).tolist() == propensity_weights([10, 10, 0], 10, a=0.3, b=2).tolist()
+    assert inverse_propensities(Y).tolist() == propensity_weights([10, 10, 0], 10, a=0.55, b=1.5).tolist()
+
+
 def test_propensities_of_few_rows_are_one():
     assert propensity_weights([0, 1, 2], 2).tolist() == [1, 1, 1]
     assert np.isfinite(propensity_weights([0, 5], 100, b=0)).all()
