@@ -225,7 +225,7 @@ class Nursery:
 def test_every_acknowledged_update_is_present_once_after_twenty_kills(tmp_path):
     path = tmp_path / "model"
     base = make_model(path, reserve=8000, m=16)
-    acknowledged, sent, stop = set(), set(), threading.Event()
+    acknowledged, sent, answers, stop = set(), set(), [], threading.Event()
 
     def teach(name):
         i = 0
@@ -241,19 +241,26 @@ def test_every_acknowledged_update_is_present_once_after_twenty_kills(tmp_path):
             assert status == 204
             acknowledged.add(label)
 
+    def ask():
+        while not stop.is_set():
+            try:
+                answers.append(send(nursery.address, f"{TAGS[1:]}/suggest", {"text": "a red fox", "limit": 2}))
+            except (OSError, json.JSONDecodeError):
+                time.sleep(0.01)
+
     chance = random.Random(0)
     with Nursery(path) as nursery:
-        teachers = [threading.Thread(target=teach, args=(f"t{i}",)) for i in range(4)]
-        for teacher in teachers:
-            teacher.start()
+        clients = [threading.Thread(target=teach, args=(f"t{i}",)) for i in range(4)] + [threading.Thread(target=ask)]
+        for client in clients:
+            client.start()
         for _ in range(20):
             time.sleep(chance.uniform(0.01, 0.15))
             os.kill(nursery.server, signal.SIGKILL)
             nursery.start()
         time.sleep(0.2)
         stop.set()
-        for teacher in teachers:
-            teacher.join()
+        for client in clients:
+            client.join()
         os.kill(nursery.server, signal.SIGTERM)  # which learns and saves what is left
         nursery.process.stdin.close()
         assert nursery.process.wait(30) == 0
@@ -261,6 +268,8 @@ def test_every_acknowledged_update_is_present_once_after_twenty_kills(tmp_path):
     counts = dict(zip(model.labels_, model.label_counts_.tolist(), strict=True))
     present = {label for label in counts if label.startswith("t")}
     assert len(acknowledged) >= 20
+    assert answers
+    assert all(status == 200 and len(answer["results"]) == 2 for status, answer in answers)
     assert acknowledged <= present <= sent
     assert all(counts[label] == 1 for label in present)
     order = model.labels_[5:]
