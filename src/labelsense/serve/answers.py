@@ -140,7 +140,9 @@ def follow(model: Any, document: Any) -> Course | None:
 def _refine(parts: Any, x: Any, h: FloatArray, steps: list[Step]) -> Refinement:
     before = dict(steps[-1].coefficients) if steps else {}
     probabilities, judges = parts.refiner.opinions(x, h, parts.reconstruction)
-    places = {name: dict(zip(M.indices.tolist(), M.data.astype(int).tolist(), strict=True)) for name, M in judges.items()}
+    places = {
+        name: dict(zip(M.indices.tolist(), M.data.astype(int).tolist(), strict=True)) for name, M in judges.items()
+    }
     labels, values = top_k(probabilities, REFINED)
     changes = [
         Change(j, before.get(j, 0.0), value, {name: place[j] for name, place in places.items()})
