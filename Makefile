@@ -8,20 +8,23 @@ PIP := -m pip --disable-pip-version-check --quiet
 # Tests run in several processes, so the linear algebra in each runs on one thread: threads of many processes that wait for
 # each other are slower than none. Tests of one xdist_group share a fixture that is dear, and run in one process.
 PYTEST := -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadgroup
-test test-oldest sanitize: export OPENBLAS_NUM_THREADS := 1
-test test-oldest sanitize: export OMP_NUM_THREADS := 1
+test test-oldest coverage sanitize: export OPENBLAS_NUM_THREADS := 1
+test test-oldest coverage sanitize: export OMP_NUM_THREADS := 1
 
-.PHONY: help demo serve docs sdist wheels sbom test test-browser test-dask test-oldest test-annif fuzz-service bench-service sanitize reproduce lint bench bench-learners bench-accuracy bench-formats bench-scale clean
+.PHONY: help demo serve docs sdist wheel wheels sbom test coverage mutants test-browser test-dask test-oldest test-annif fuzz fuzz-service bench-service sanitize reproduce lint bench bench-learners bench-accuracy bench-curve bench-formats bench-scale clean
 
 help:
 	@echo "make demo   train on data, print a table"
 	@echo "make serve  train on data, serve the models with a page to try them"
 	@echo "make test   run the tests"
+	@echo "make coverage  run the tests, and say which lines of Python they do not run (ten minutes)"
+	@echo "make mutants  put mistakes into metrics, labels, decoders and storage, and say which no test finds (an hour)"
 	@echo "make docs   build the site with its tutorials into build/docs (minutes); open build/docs/index.html"
 	@echo "make test-dask  run the tests that start a Dask cluster on this machine (two minutes)"
 	@echo "make test-browser  run the tests of the page in Chromium, which is installed if there is none"
 	@echo "make test-oldest  run the tests with the oldest versions of all dependencies"
 	@echo "make test-annif  use the service from Annif and annif-client (installs them; minutes)"
+	@echo "make fuzz   give every reader what atheris makes of examples (installs it; six minutes; SECONDS=600 for each target)"
 	@echo "make fuzz-service  send what schemathesis makes of the service's description (installs it; minutes)"
 	@echo "make sanitize  run the tests of the kernels with every memory access checked (needs GCC; ten minutes)"
 	@echo "make reproduce  run the paper's experiments, write reproduction/report.html (half an hour)"
@@ -29,10 +32,12 @@ help:
 	@echo "make bench  measure against the alternatives (minutes); AGAINST=commit measures against that commit instead"
 	@echo "make bench-learners  measure training against PECOS, omikuji and napkinXC (needs data sets; ten minutes)"
 	@echo "make bench-accuracy  compare the defaults with the rivals on six data sets (needs the data; an hour)"
+	@echo "make bench-curve  measure precision against the number of measurements (needs the data; minutes)"
 	@echo "make bench-formats  measure reading and writing of files (a gigabyte; minutes)"
 	@echo "make bench-scale  train past memory and on several processes (a file of 5 GB; hours)"
 	@echo "make bench-service  measure the service under load, and Annif with omikuji on the same data (needs wrk; minutes)"
 	@echo "make sdist  build the source archive into dist, and run the tests from it (minutes)"
+	@echo "make wheel  build a wheel, and run the tests with it elsewhere (minutes)"
 	@echo "make wheels  build wheels into dist with cibuildwheel (needs Docker on Linux)"
 	@echo "make sbom   write the packages that each extra brings, with licences, into dist"
 	@echo "make clean  remove everything that was built"
@@ -59,6 +64,30 @@ serve: $(VENV)/.installed
 
 test: $(VENV)/.installed
 	$(BIN)/python $(PYTEST)
+
+# Lines of Python that the tests run, those in processes of theirs too; the pages of build/coverage/html show the others.
+coverage: $(VENV)/.installed
+	@rm -rf build/coverage && mkdir -p build/coverage
+	$(BIN)/python -m coverage run $(PYTEST)
+	@$(BIN)/python -m coverage combine --quiet
+	@$(BIN)/python -m coverage html --quiet --directory build/coverage/html
+	$(BIN)/python -m coverage report
+
+# Mistakes put into the source one at a time, in a copy with the kernels in it: does a test fail? pyproject.toml says where.
+# The environment has mutmut, and takes the rest from the other one, except for the editable installation.
+.venv-mutants/.installed: $(VENV)/.installed
+	@$(PYTHON) -m venv --clear .venv-mutants
+	@.venv-mutants/bin/python $(PIP) install "mutmut==3.8.0" "pytest<9"
+	@echo "$(CURDIR)/$$(echo $(VENV)/lib/python3*/site-packages)" > $$(echo .venv-mutants/lib/python3*/site-packages)/tested.pth
+	@touch $@
+
+mutants: export OPENBLAS_NUM_THREADS := 1
+mutants: export PYTHONPATH := $(CURDIR)/build/mutants/mutants/src
+mutants: .venv-mutants/.installed
+	@mkdir -p build/mutants && cp -r src tests pyproject.toml README.md build/mutants
+	@cp $(VENV)/lib/python3*/site-packages/labelsense/_kernels/*.so build/mutants/src/labelsense/_kernels
+	cd build/mutants && ../../.venv-mutants/bin/python -m mutmut run --max-children 2
+	cd build/mutants && ../../.venv-mutants/bin/python -m mutmut results
 
 test-dask: $(VENV)/.installed
 	$(BIN)/python -m pytest -m dask
@@ -111,11 +140,21 @@ test-annif: $(VENV)/.installed .venv-annif/.installed
 fuzz-service: $(VENV)/.installed .venv-fuzz/.installed
 	$(BIN)/python scripts/fuzz_service.py .venv-fuzz
 
+# atheris is for Python 3.11 to 3.13. It is put beside the environment that it is used in, which stays without it.
+.venv-atheris/.installed: $(VENV)/.installed
+	@echo "installing atheris ..."
+	@$(BIN)/python $(PIP) install --upgrade --no-deps --target .venv-atheris "atheris==3.0.0"
+	@touch $@
+
+SECONDS ?= 15
+fuzz: .venv-atheris/.installed
+	OPENBLAS_NUM_THREADS=1 PYTHONPATH=.venv-atheris $(BIN)/python -m fuzz.run --seconds $(SECONDS) $(TARGETS)
+
 # The kernels with AddressSanitizer and UBSan, in a build folder and an environment of their own. Python itself is not built
 # with them, so their libraries are loaded first; its own allocator would hide the ends of arrays, and it leaks at exit.
 SANITIZED := tests/test_kernels.py tests/test_reconstruct.py tests/test_outcomes.py tests/test_group_omp.py \
     tests/test_multistage_lasso.py tests/test_compress.py tests/test_formats.py tests/test_format_errors.py \
-    tests/test_text_formats.py tests/test_refine.py
+    tests/test_text_formats.py tests/test_refine.py tests/test_fuzz.py
 .venv-sanitize/.installed: $(SOURCES)
 	@test -x .venv-sanitize/bin/python || $(PYTHON) -m venv .venv-sanitize
 	@echo "building labelsense with sanitizers ..."
@@ -161,6 +200,7 @@ else
 bench: .venv-bench/.installed
 	.venv-bench/bin/python benchmarks/decoding.py
 	.venv-bench/bin/python benchmarks/million_labels.py
+	.venv-bench/bin/python benchmarks/compare.py
 endif
 
 # The peers pin other versions of NumPy: they live in an environment of their own.
@@ -175,6 +215,9 @@ bench-learners: .venv-bench/.installed .venv-peers/.installed
 
 bench-accuracy: $(VENV)/.installed .venv-peers/.installed
 	$(BIN)/python benchmarks/accuracy.py --write
+
+bench-curve: $(VENV)/.installed
+	$(BIN)/python benchmarks/curve.py --write
 
 bench-formats: .venv-bench/.installed
 	.venv-bench/bin/python benchmarks/formats.py
@@ -194,6 +237,13 @@ sdist:
 	build/sdist/venv/bin/python -m build --sdist --outdir dist .
 	@tar -xzf dist/labelsense-$(VERSION).tar.gz -C build/sdist
 	$(MAKE) -C build/sdist/labelsense-$(VERSION) test
+
+# A wheel is tested where nothing else of the repository is but the tests, and the files that they read.
+wheel:
+	@rm -rf build/wheel && $(PYTHON) -m venv build/wheel/venv
+	@build/wheel/venv/bin/python $(PIP) install build
+	build/wheel/venv/bin/python -m build --wheel --outdir build/wheel .
+	@bash scripts/test_wheel.sh "$(PYTHON)" build/wheel/labelsense-$(VERSION)-*.whl
 
 wheels:
 	@test -x .venv-wheels/bin/python || $(PYTHON) -m venv .venv-wheels

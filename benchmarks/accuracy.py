@@ -1,11 +1,12 @@
 """Precision, cost and calibration of the defaults beside the rivals': the tables of README and docs/accuracy.md.
 
     make bench-accuracy LABELSENSE_DATA=folder LABELSENSE_PEERS=peers.py
-    python benchmarks/accuracy.py [data set ...] [--budgets fast balanced accurate] [--seeds 3] [--write]
+    python benchmarks/accuracy.py [data set ...] [--budgets fast balanced accurate] [--seeds 3] [--write] [--runs file]
 
 Each rival and each of our runs is a process of its own, one after another on one machine: read the ratios, not the
 seconds. Rivals get log(1 + count) idf features with rows of unit length and their own defaults; ours get the data as
 they are and choose. Nothing of either sees the test rows before they are scored. Without --write nothing is written.
+With --runs, each run is kept in a file of JSON lines, and what is there is not run again: an hour can be cut in pieces.
 """
 
 import argparse
@@ -49,22 +50,46 @@ def main():
     parser.add_argument("--budgets", nargs="+", default=["fast", "balanced", "accurate"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--write", action="store_true", help="write table and chart into the docs")
+    parser.add_argument("--runs", type=Path, default=Path(os.devnull), help="file of runs to go on from")
     parser.add_argument("--one", help=argparse.SUPPRESS)  # one of our runs, in a process of its own
     args = parser.parse_args()
     if args.one:
         print(json.dumps(measure(args.names[0], args.one, args.seeds)))
         return
-    rows = []
+    rows, kept = [], Kept(args.runs)
     for name in args.names:
-        rows += [show(row) for row in rivals(name)]
+        rows += [show(row) for row in kept.get([name, "rivals"], lambda: rivals(name))]  # noqa: B023
         for budget in args.budgets:
             runs = [
-                json.loads(run([sys.executable, __file__, name, "--one", budget, "--seeds", seed]))
+                kept.get([name, budget, seed], lambda: one(name, budget, seed))  # noqa: B023
                 for seed in range(args.seeds)
             ]
             rows.append(show(combine(name, budget, runs)))
     if args.write:
-        write(rows, args.seeds)
+        write(rows)
+
+
+class Kept:
+    """Runs that were made, in a file of JSON lines: a key and what came out."""
+
+    def __init__(self, path):
+        self.path = path
+        lines = path.read_text().splitlines() if path.is_file() else []
+        self.found = {json.dumps(key): value for key, value in map(json.loads, lines)}
+
+    def get(self, key, make):
+        """Return what there is for a key, or make it and keep it."""
+        word = json.dumps(key)
+        if word not in self.found:
+            self.found[word] = make()
+            with self.path.open("a") as file:
+                file.write(json.dumps([key, self.found[word]]) + "\n")
+        return self.found[word]
+
+
+def one(name, budget, seed):
+    """Run one of ours in a process of its own."""
+    return json.loads(run([sys.executable, __file__, name, "--one", budget, "--seeds", seed]))
 
 
 def run(command):
@@ -77,11 +102,17 @@ def rivals(name):
         sys.exit("The rivals are missing: set LABELSENSE_PEERS and run make bench-accuracy.")
     rows = []
     for peer in RIVALS.get(name, ["pecos", "omikuji"]):
-        for line in run([PYTHON, PEERS, DATA / name, peer]).splitlines():
-            if line.startswith("{"):
-                found = json.loads(line)
-                row = {"data": name, "who": found["peer"], **{f"P@{k}": found[f"P@{k}"] for k in KS}}
-                rows.append(row | {"fit": found["fit_s"], "predict": found["predict_s"], "MB": found["model_MB"]})
+        with tempfile.TemporaryFile("w+") as output:
+            process = subprocess.Popen([PYTHON, PEERS, DATA / name, peer], stdout=output, stderr=subprocess.DEVNULL)
+            _, status, usage = os.wait4(process.pid, 0)
+            if status:
+                sys.exit(f"{peer} has failed on {name}.")
+            output.seek(0)
+            lines = output.read().splitlines()
+        for found in (json.loads(line) for line in lines if line.startswith("{")):
+            row = {"data": name, "who": found["peer"], **{f"P@{k}": found[f"P@{k}"] for k in KS}}
+            row |= {"fit": found["fit_s"], "predict": found["predict_s"], "MB": found["model_MB"]}
+            rows.append(row | {"peak MB": usage.ru_maxrss / 1024})  # of all kinds of a rival, which run in turn
     return rows
 
 
@@ -120,10 +151,18 @@ def measure(name, budget, seed):
 
 
 def combine(name, budget, runs):
-    """Return means over seeds, and the spread of the precisions."""
+    """Return means over seeds, and the spread of the precisions. Times are of the first one: rivals run once, too."""
     numbers = {key: statistics.fmean(one[key] for one in runs) for key in runs[0] if key != "learner"}
     spread = max((statistics.stdev(one[f"P@{k}"] for one in runs) if len(runs) > 1 else 0.0) for k in KS)
-    return {"data": name, "who": f"labelsense {budget}", **numbers, "spread": spread, "learner": runs[0]["learner"]}
+    return {
+        "data": name,
+        "who": f"labelsense {budget}",
+        **numbers,
+        **{key: runs[0][key] for key in ("fit", "predict")},
+        "seeds": len(runs),
+        "spread": spread,
+        "learner": runs[0]["learner"],
+    }
 
 
 def show(row):
@@ -134,10 +173,11 @@ def show(row):
     return row
 
 
-def write(rows, seeds):
+def write(rows):
     """Put tables between the marks of the pages, and draw the chart beside them."""
     draw(rows, CHART)
-    which = "Ours are of one seed." if seeds == 1 else f"Ours are means over {seeds} seeds."
+    seeds = {row["seeds"] for row in rows if "seeds" in row}
+    which = "Ours are of one seed." if seeds == {1} else f"Ours are means over {max(seeds)} seeds."
     link = "[Costs, calibration, every rival](docs/accuracy.md): `make bench-accuracy` prints these, in one run."
     replace("README.md", "accuracy table", f"{short_table(rows)}\n\n{which} {link}")
     picture = "![Points of P@1 beyond the best rival](figures/accuracy.png)"
@@ -172,28 +212,28 @@ def short_table(rows):
 
 
 def long_table(rows):
-    lines = ["| data | who | P@1 | P@3 | P@5 | fit s | predict s | model MB |", "|---|---|---|---|---|---|---|---|"]
+    lines = ["| data | who | P@1 | P@3 | P@5 | fit s | predict s | model MB | peak MB |", "|---" * 9 + "|"]
     for name, group in groups(rows).items():
         best = {k: max(row[f"P@{k}"] for row in group) for k in KS}
         for row in group:
             cells = [f"**{v:.1f}**" if (v := row[f"P@{k}"]) == best[k] else f"{v:.1f}" for k in KS]
-            cells += [f"{row['fit']:.1f}", f"{row['predict']:.2f}", f"{row['MB']:.1f}"]
+            cells += [f"{row['fit']:.1f}", f"{row['predict']:.2f}", f"{row['MB']:.1f}", f"{row['peak MB']:.0f}"]
             lines.append(f"| {name} | {row['who']} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
 def our_table(rows):
     lines = [
-        "| data | budget | m | learner | fit s | predict s | model MB | peak MB | expected P@1 | P@1 | spread | "
-        "calibration error % | probabilities / labels found | F1 / best F1 | rows without label % |",
-        "|---" * 15 + "|",
+        "| data | budget | seeds | m | learner | fit s | predict s | model MB | peak MB | expected P@1 | P@1 | "
+        "spread | calibration error % | probabilities / labels found | F1 / best F1 | rows without label % |",
+        "|---" * 16 + "|",
     ]
     for row in rows:
         if "ECE" in row:
             numbers = [f"{row[key]:.1f}" for key in ("fit", "predict", "MB", "peak MB", "expected P@1", "P@1")]
             numbers += [f"{row['spread']:.2f}", f"{row['ECE']:.2f}", f"{row['probabilities / labels found']:.3f}"]
             numbers += [f"{row['F1 / best F1']:.3f}", f"{row['rows without label']:.1f}"]
-            first = [row["data"], row["who"].split()[-1], f"{row['m']:.0f}", row["learner"]]
+            first = [row["data"], row["who"].split()[-1], str(row["seeds"]), f"{row['m']:.0f}", row["learner"]]
             lines.append("| " + " | ".join(first + numbers) + " |")
     return "\n".join(lines)
 

@@ -1,40 +1,49 @@
 """Training past memory and past one process: what it takes, and whether the model stays the same.
 
-make bench-scale                                          # everything, with a file of 5 GB: hours
-python benchmarks/scale.py --only equal --gigabytes 0.05  # one part, at any size
+make bench-scale                                       # everything, with a file of 5 GB: hours
+python benchmarks/scale.py --only equal --share 0.1    # one part, with a tenth of its rows
 
-Results are printed, and kept as JSON lines in benchmarks/scale.jsonl, from which benchmarks/schedule.py predicts.
+Figures are printed, and kept as JSON lines in benchmarks/scale.jsonl, from which benchmarks/schedule.py predicts and
+writes docs/scale.md. Trainings run in processes of their own, see benchmarks/watched.py. LABELSENSE_BENCH names the
+folder for files, LABELSENSE_DATA that of the data sets.
 """
 
 import argparse
 import json
 import os
 import random
-import resource
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelsense import load_model
+from labelsense import CompressedLabelClassifier, HadamardCompressor, OMPDecoder, RidgeLearner, load_model
+from labelsense._blocks import serially
+from labelsense._html import BLUE, ORANGE, Curve, svg_chart
 from labelsense.data import Examples, write_examples
 
-RESULTS = Path(__file__).with_name("scale.jsonl")
+HERE = Path(__file__).parent
+RESULTS = HERE / "scale.jsonl"
+FIGURE = HERE.parent / "docs" / "figures" / "scale-growth.svg"
 ROWS = 20_000  # made at once
 WORDS, LABELS, LABEL_WORDS = 200_000, 4000, 3
+PIECES = 8
+IN_MEMORY = 1e18
+TEXTS = {"alpha": 1.0, "n_features": 5000, "n_measurements": 100, "hold_out": False, "held_out": "rows"}
 
 
 def keep(part, **figures):
     """Print figures, and keep them."""
     print(f"{part}: " + ", ".join(f"{name} {value}" for name, value in figures.items()), flush=True)
     with RESULTS.open("a") as file:
-        file.write(json.dumps({"part": part, **figures}) + "\n")
+        file.write(json.dumps({"part": part, "command": " ".join(sys.argv[1:]), **figures}) + "\n")
 
 
 def zipf(rng, n, size):
@@ -42,286 +51,351 @@ def zipf(rng, n, size):
     return np.minimum((n ** rng.uniform(size=size)).astype(np.int64) - 1, n - 1)
 
 
-def write_texts(path, gigabytes, seed=0):
-    """Write texts of 60 words with 3 labels, each of which is told by its own words; return the number of rows."""
-    rng, rows = np.random.default_rng(seed), 0
+def write_texts(path, n, seed=0):
+    """Write n texts of 60 words with 3 labels, each of which is told by its own words."""
+    rng = np.random.default_rng(seed)
 
     def batches():
-        nonlocal rows
-        while not rows or path_size(path) < gigabytes * 1e9:
-            labels = zipf(rng, LABELS, (ROWS, 3))
-            telling = WORDS + LABEL_WORDS * labels[:, :, None] + rng.integers(0, LABEL_WORDS, (ROWS, 3, 4))
-            words = np.concatenate([zipf(rng, WORDS, (ROWS, 48)), telling.reshape(ROWS, 12)], axis=1)
-            rows += ROWS
+        for start in range(0, n, ROWS):
+            size = min(ROWS, n - start)
+            labels = zipf(rng, LABELS, (size, 3))
+            telling = WORDS + LABEL_WORDS * labels[:, :, None] + rng.integers(0, LABEL_WORDS, (size, 3, 4))
+            words = np.concatenate([zipf(rng, WORDS, (size, 48)), telling.reshape(size, 12)], axis=1)
             texts = [" ".join(f"w{word}" for word in row) for row in words.tolist()]
             yield Examples(texts, [[f"label {j}" for j in sorted(set(row))] for row in labels.tolist()])
 
     write_examples(path, batches())
-    return rows
 
 
-def path_size(path):
-    """Return the size of a file that is being written under another name."""
-    return max((file.stat().st_size for file in path.parent.glob(f"*{path.name}*")), default=0)
+def train(path, output, choices, **settings):
+    """Train in a process of its own; return what benchmarks/watched.py prints."""
+    words = [sys.executable, HERE / "watched.py", path, output, json.dumps({"choices": choices, **settings})]
+    done = subprocess.run(list(map(str, words)), stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout)
 
 
-def command(*words, **options):
-    """Run labelsense; return what it printed as JSON, its seconds, and the peak memory of it and its children."""
-    script = (
-        "import json, resource, sys, time; from labelsense import cli; sys.argv[0] = 'labelsense'\n"
-        "try:\n    cli.main()\nexcept SystemExit as end:\n    assert not end.code, end\n"
-        "who = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN\n"
-        "peaks = [resource.getrusage(each).ru_maxrss / 1024 for each in who]\n"
-        "print(json.dumps(peaks))"
-    )
-    start = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-c", script, *map(str, words), "--json"],
-        capture_output=True,
-        text=True,
-        check=True,
-        **options,
-    )
-    report, peaks = map(json.loads, done.stdout.splitlines())
-    return report, time.perf_counter() - start, *peaks
+def keep_steps(part, found, **about):
+    """Keep what each step of a training took."""
+    for step, row in found["steps"].items():
+        if row["seconds"] >= 0.1:
+            keep(f"{part}, steps", **about, step=step, **row)
 
 
-def refined(path, output, memory, **choices):
-    """Train with refinement in a process of its own; return its seconds and the peak of its memory."""
-    script = (
-        "import json, logging, resource, sys; from pathlib import Path\n"
-        "from labelsense._progress import verbosity; from labelsense import out_of_core\n"
-        "out_of_core.EXPANSION = 1e6\n"  # in chunks, whatever the size
-        "logging.basicConfig(format='%(asctime)s %(message)s', level=logging.INFO)\n"
-        "path, output, memory, choices = sys.argv[1:]\n"
-        "with verbosity(1):\n"
-        "    out_of_core.train_file(Path(path), Path(output), json.loads(choices), memory=float(memory))\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
-    )
-    words = [path, output, memory, json.dumps({"refiner": "auto", "hold_out": False, **choices})]
-    start = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-c", script, *map(str, words)], stdout=subprocess.PIPE, text=True, check=True
-    )
-    return time.perf_counter() - start, float(done.stdout)
+def compared(models, X):
+    """Return how much the measurements of two models differ at most, and in how many rows the 5 best are the same."""
+    H = [model.measure(X) for model in models]
+    tops = [model.predict_topk(X).labels for model in models]
+    return {
+        "largest_difference": float(abs(H[0] - H[1]).max()),
+        "of": float(abs(H[0]).max()),
+        "same_top_5": float((tops[0] == tops[1]).all(axis=1).mean()),
+    }
 
 
-def big(folder, gigabytes):
-    """Train on a file within 1.5 GB."""
-    path = folder / "big.jsonl"
-    rows = write_texts(path, gigabytes)
-    report, seconds, peak, _ = command(
-        "train", path, "-o", folder / "m", "--memory", "1.5G", "--no-hold-out", "--alpha", 1
-    )
-    keep(
-        "big",
-        GB=round(path.stat().st_size / 1e9, 2),
-        rows=rows,
-        seconds=round(seconds),
-        peak_MB=round(peak),
-        in_chunks=report.get("out_of_core", False),
-    )
-
-
-def equal(folder, gigabytes):
-    """Train on a file in memory and in chunks."""
+def equal(folder, n):
+    """Train on a file in memory and in chunks, and compare the models on new rows."""
     path = folder / "some.jsonl"
-    rows = write_texts(path, gigabytes)
-    for name, limit in (("whole", "900G"), ("chunks", "1G")):
-        report, seconds, peak, _ = command("train", path, "-o", folder / name, "--memory", limit, "--alpha", 1)
+    write_texts(path, n)
+    for name, memory in (("in memory", IN_MEMORY), ("in chunks", 1e9)):
+        found = train(path, folder / name, TEXTS, memory=memory)
         keep(
             "equal",
-            rows=rows,
+            MB=round(path.stat().st_size / 1e6),
+            rows=n,
             how=name,
-            seconds=round(seconds, 1),
-            peak_MB=round(peak),
-            P1=report["P@1"],
-            P5=report["P@5"],
+            seconds=found["seconds"],
+            peak_MB=found["peak_MB"],
+            **{f"expected P@{k}": round(found["expected"][f"P@{k}"], 4) for k in (1, 5)},
         )
-    whole, chunks = (load_model(folder / name) for name in ("whole", "chunks"))
-    write_texts(folder / "others.jsonl", 0, seed=1)
-    texts = [json.loads(line)["text"] for line in (folder / "others.jsonl").open()][:5000]
-    H = [model.measure(texts) for model in (whole, chunks)]
-    tops = [model.predict_topk(texts).labels for model in (whole, chunks)]
-    keep(
-        "equal",
-        largest_difference=float(abs(H[0] - H[1]).max()),
-        of=float(abs(H[0]).max()),
-        same_top_5=float((tops[0] == tops[1]).all(axis=1).mean()),
-    )
+    write_texts(folder / "others.jsonl", 5000, seed=1)
+    texts = [json.loads(line)["text"] for line in (folder / "others.jsonl").open()]
+    keep("equal", **compared([load_model(folder / name) for name in ("in memory", "in chunks")], texts))
 
 
-def growth(folder, gigabytes):
-    """Train on an eighth, a quarter, half and all of a file."""
-    for share in (1 / 8, 1 / 4, 1 / 2, 1):
-        path = folder / "part.jsonl"
-        rows = write_texts(path, share * gigabytes)
-        options = ("--no-hold-out", "--alpha", 1, "--n-features", 20_000)
-        _, seconds, peak, _ = command("train", path, "-o", folder / "m", "--memory", "1.5G", *options)
+def growth(folder, n):
+    """Train in chunks on an eighth, a quarter, half and all of some rows; draw it."""
+    points = []
+    for rows in (n // 8, n // 4, n // 2, n):
+        write_texts(folder / "part.jsonl", rows)
+        found = train(folder / "part.jsonl", folder / "m", TEXTS, memory=1.5e9)
         keep(
             "growth",
             rows=rows,
-            seconds=round(seconds, 1),
-            peak_MB=round(peak),
-            us_per_row=round(1e6 * seconds / rows, 1),
+            seconds=found["seconds"],
+            peak_MB=found["peak_MB"],
+            ms_per_row=round(1e3 * found["seconds"] / rows, 3),
         )
+        points.append((rows, found["seconds"]))
+    x, y = zip(*points, strict=True)
+    curves = [Curve("measured", x, y, BLUE), Curve("in proportion", (x[0], x[-1]), (y[0], 8 * y[0]), ORANGE, "4 3")]
+    chart = svg_chart(curves, "rows", "seconds", y_range=(0, max(*y, 8 * y[0])))
+    FIGURE.write_text(chart.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1) + "\n")
 
 
-def kills(folder, gigabytes):
-    """Kill training, with refinement, at ten random moments, go on, and compare bytes."""
+def kills(folder, n, times=10):
+    """Kill training at ten random moments, each time from the start, go on, and compare bytes."""
     path = folder / "killed.jsonl"
-    write_texts(path, gigabytes)
-    choices = {"n_measurements": 100, "alpha": 1.0, "n_features": 2000}
-    seconds, _ = refined(path, folder / "expected", 1e9, **choices)
-    expected, rng = (folder / "expected").read_bytes(), random.Random(0)
-    script = (
-        "import json, sys; from pathlib import Path; from labelsense import out_of_core\n"
-        "out_of_core.EXPANSION = 1e6\n"
-        "out_of_core.train_file(Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3]), memory=1e9)"
-    )
-    words = json.dumps({"refiner": "auto", "hold_out": False, **choices})
-    for _ in range(10):
-        moment = rng.uniform(0.05, 0.95) * seconds
-        with subprocess.Popen([sys.executable, "-c", script, str(path), str(folder / "m"), words]) as process:
+    write_texts(path, n)
+    whole, rng = train(path, folder / "expected", TEXTS, memory=1e9), random.Random(0)
+    expected = (folder / "expected").read_bytes()
+    settings = json.dumps({"choices": TEXTS, "memory": 1e9})
+    for _ in range(times):
+        moment = rng.uniform(0.05, 0.95) * whole["seconds"]
+        words = [sys.executable, HERE / "watched.py", path, folder / "m", settings]
+        with subprocess.Popen(list(map(str, words)), stdout=subprocess.DEVNULL) as process:
+            while not (folder / ".m.scratch").exists() and process.poll() is None:  # Python is starting
+                time.sleep(0.01)
             try:
                 process.wait(moment)
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGKILL)
-        left = (folder / ".m.scratch").exists()
-        resumed, _ = refined(path, folder / "m", 1e9, **choices)
+        files = sum(1 for file in (folder / ".m.scratch").rglob("*") if file.is_file())
+        resumed = train(path, folder / "m", TEXTS, memory=1e9)
         keep(
             "kills",
-            after_seconds=round(moment, 1),
-            resumed_seconds=round(resumed, 1),
-            of=round(seconds, 1),
-            left=left,
+            rows=n,
+            undisturbed_seconds=whole["seconds"],
+            killed_after=round(moment, 1),
+            files_left=files,
+            resumed_seconds=resumed["seconds"],
             same_bytes=(folder / "m").read_bytes() == expected,
             scratch_left=(folder / ".m.scratch").exists(),
         )
         (folder / "m").unlink()
 
 
-def workers(folder, gigabytes):
-    """Train by one process, and by 1, 2 and 4 workers: seconds, bytes moved, peak memory, and whether bytes differ."""
-    path = folder / "spread.jsonl"
-    rows = write_texts(path, gigabytes)
-    words = ["train", path, "--alpha", 1, "--no-hold-out", "--n-features", 10_000, "-m", 200]
-    _, seconds, peak, _ = command(*words, "-o", folder / "m0", "--memory", "900G")
-    keep("workers", rows=rows, workers=0, seconds=round(seconds, 1), client_MB=round(peak))
-    for count in (1, 2, 4):
-        report, seconds, client, worker = command(*words, "-o", folder / f"m{count}", "--workers", count)
-        same = (folder / f"m{count}").read_bytes() == (folder / "m1").read_bytes()
+def eurlex(folder, n):
+    """Train on eurlex4k in one process and by 2 workers; then kill one of these, twice, and compare bytes."""
+    data = Path(os.environ["LABELSENSE_DATA"]) / "eurlex4k"
+    X, Y = (sp.csr_array(sp.load_npz(data / f"{letter}_train.npz"), dtype=np.float32)[:n] for letter in "XY")
+    test = sp.csr_array(sp.load_npz(data / "X_test.npz"), dtype=np.float32)
+    (folder / "parts").mkdir()
+    cuts = np.linspace(0, X.shape[0], 9).astype(int)
+    for i, (a, b) in enumerate(pairwise(cuts)):
+        write_examples(folder / "parts" / f"part-{i}.xc", Examples(X[a:b], Y[a:b]))
+    choices = {"features": "counts", "alpha": 1.0, "hold_out": False, "held_out": "rows"}
+    one = CompressedLabelClassifier(
+        learner=RidgeLearner(1.0, random_state=0), features="counts", held_out="rows", random_state=0, n_jobs=-1
+    )
+    start = time.perf_counter()
+    one.fit(X, Y)
+    seconds = round(time.perf_counter() - start, 1)
+    found = train(folder / "parts", folder / "two", choices, workers=2)
+    two = load_model(folder / "two")
+    keep("eurlex", rows=X.shape[0], one_process_seconds=seconds, two_workers_seconds=found["training_seconds"])
+    keep("eurlex", **compared([one, two], test))
+    places = {
+        "conjugate gradients": {"labelsense.regress.chunked._normal_times": 25},
+        "ranker": {"labelsense.refine.label_blocks._Learn.__call__": 2},
+    }
+    train(folder / "parts", folder / "undisturbed", choices, workers=2, solver="cg")
+    expected = (folder / "undisturbed").read_bytes()
+    for step, kill in places.items():
+        found = train(folder / "parts", folder / "killed", choices, workers=2, solver="cg", kill=kill)
+        marks = [mark.unlink() for mark in folder.glob("killed in *")]
         keep(
-            "workers",
-            rows=rows,
-            workers=count,
-            seconds=round(seconds, 1),
-            training_seconds=round(report["seconds"], 1),
-            client_MB=round(client),
-            worker_MB=round(worker),
-            same_bytes=same,
+            "eurlex, one worker killed",
+            during=step,
+            at_call=next(iter(kill.values())),
+            was_killed=len(marks) == 1,
+            seconds=found["seconds"],
+            same_bytes=(folder / "killed").read_bytes() == expected,
         )
 
 
-def costs(folder, gigabytes):
-    """Measure what the model of benchmarks/schedule.py is made of, on one core."""
-    from labelsense._blocks import serially
+def workers(folder, n):
+    """Train by one process, and by 1, 2 and 4 workers: seconds, bytes moved, peak memory, and whether bytes differ."""
+    path = folder / "parts"
+    path.mkdir()
+    for i in range(PIECES):
+        write_texts(path / f"part-{i}.jsonl", n // PIECES, seed=i)
+    for how, changed, settings in (("plain", {"refiner": None}, {"solver": "cg"}), ("refined", {}, {})):
+        found = train(path, folder / "m0", TEXTS | changed, memory=IN_MEMORY, **settings)
+        about = {"rows": n, "how": how}
+        keep("workers", **about, workers=0, seconds=found["training_seconds"], client_MB=found["peak_MB"])
+        for count in (1, 2, 4):
+            found = train(path, folder / f"m{count}", TEXTS | changed, workers=count, **settings)
+            keep(
+                "workers",
+                **about,
+                workers=count,
+                seconds=found["training_seconds"],
+                client_MB=found["peak_MB"],
+                worker_MB=max(found["worker_peaks_MB"]),
+                gradient_steps=found["gradient_steps"],
+                same_bytes=(folder / f"m{count}").read_bytes() == (folder / "m1").read_bytes(),
+            )
+            keep_steps("workers", found, how=how, workers=count)
+
+
+def costs(folder, n):
+    """Measure what the model of benchmarks/schedule.py is made of: seconds of one core, whoever else uses it."""
     from labelsense.data.statistics import Count, Finish, Tabulate
     from labelsense.features import text_words
     from labelsense.features.streams import StreamedFeatures
+    from labelsense.refine.ranker import Ranker
+    from labelsense.refine.shortlist import Reconstruction, shortlist
+    from labelsense.refine.sources import Centroids, Correlations
     from labelsense.regress.in_memory import as_design
 
-    path = folder / "costs.jsonl"
-    write_texts(path, 0)
+    path, m = folder / "costs.jsonl", 100
+    write_texts(path, n)
     texts = [json.loads(line) for line in path.open()]
     examples = Examples([row["text"] for row in texts], [row["labels"] for row in texts])
     features = StreamedFeatures(text_words(20_000))
-    with serially():
-        start = time.perf_counter()
+    with serially(), Clock() as clock:
         chunk = Tabulate(features)(examples)
-        tabulated = time.perf_counter()
+        clock.lap("tabulate")
         counted = Count(20_000)(chunk)
         features.fit(counted.rows, counted.rows_with, counted.occurrences)
-        finished = time.perf_counter()
+        clock.lap("count")
         ready = Finish(features, counted.vocabulary())(chunk)
-        made = time.perf_counter()
-        P = np.ones((features.n_features, 100), np.float32)
-        product = time.perf_counter()
+        clock.lap("finish")
+        P = np.ones((features.n_features, m), np.float32)
+        clock.lap("nothing")
         as_design(ready.X).normal_times(P, P[0], None)
-        end = time.perf_counter()
-    n, entries = len(texts), ready.X.nnz
+        clock.lap("step")
+        rng = np.random.default_rng(0)
+        draw = many_labels(rng)
+        rows = draw(n)
+        A = HadamardCompressor(1000, random_state=0).fit(rows.Y.shape[1]).operator_
+        sources, reconstruction = [Correlations(A), Centroids.learn(rows.X, rows.Y)], Reconstruction.by(OMPDecoder(), A)
+        shortlist(sources, reconstruction, rows.X[:10], A.compress(rows.Y[:10]), 50)  # what is made once
+        H = A.compress(rows.Y)
+        clock.lap("nothing")
+        candidates, _ = shortlist(sources, reconstruction, rows.X, H, 50)
+        clock.lap("candidates")
+        Ranker.train(rows.X, rows.Y, candidates)
+        clock.lap("ranker")
+    entries, each = ready.X.nnz, {name: 1e6 * seconds / n for name, seconds in clock.seconds.items()}
     keep(
         "costs",
         bytes_per_row=round(path.stat().st_size / n),
         entries_per_row=round(entries / n, 1),
-        tabulate_us_per_row=round(1e6 * (tabulated - start) / n, 2),
-        count_us_per_row=round(1e6 * (finished - tabulated) / n, 2),
-        finish_us_per_row=round(1e6 * (made - finished) / n, 2),
-        step_ns_per_entry_and_measurement=round(1e9 * (end - product) / entries / 100, 4),
+        **{f"{name}_us_per_row": round(each[name], 2) for name in ("tabulate", "count", "finish", "candidates")},
+        step_ns_per_entry_and_measurement=round(1e3 * each["step"] / (entries / n) / m, 4),
+        ranker_ns_per_entry_of_a_pair=round(1e3 * each["ranker"] / (len(candidates) / n) / (rows.X.nnz / n), 2),
     )
 
 
-def million(folder, gigabytes):
-    """Train on a million rows with a million labels and 2^18 features, and measure on new rows.
+class Clock:
+    """Seconds of this process, by name."""
 
-    A label has a feature of its own, and each row those of its labels, and noise: all of its labels can be told.
+    def __enter__(self):
+        self.seconds, self.last = {}, time.process_time()
+        return self
+
+    def lap(self, name):
+        """End a part, and begin the next."""
+        now = time.process_time()
+        self.seconds[name], self.last = now - self.last, now
+
+    def __exit__(self, *_):
+        pass
+
+
+def many_labels(rng):
+    """Return what draws rows with a million labels and 2^18 features.
+
+    A label has four features, and each row those of its labels, and noise: labels that were seen can be told.
     """
-    rng, d, p = np.random.default_rng(0), 1_000_000, 2**18
+    d, p = 1_000_000, 2**18
     own = rng.integers(0, p, (d, 4))
-    total = int(1_000_000 * gigabytes / 5)
 
-    def rows(n):
+    def draw(n):
         labels = zipf(rng, d, (n, 3))
         columns = np.concatenate([own[labels].reshape(n, 12), rng.integers(0, p, (n, 8))], axis=1)
-        X = sp.csr_array(
-            (np.ones(columns.size, np.float32), columns.ravel(), np.arange(0, columns.size + 1, 20)), (n, p)
-        )
-        Y = sp.csr_array((np.ones(labels.size, np.float32), labels.ravel(), np.arange(0, labels.size + 1, 3)), (n, d))
-        Y.sum_duplicates()
-        Y.data[:] = 1
-        X.sum_duplicates()
-        return Examples(X, Y)
+        return Examples(*(indicators(places, width) for places, width in ((columns, p), (labels, d))))
 
-    write_examples(folder / "million.xc", (rows(ROWS) for _ in range(max(1, total // ROWS))))
-    test = rows(1000)
-    seconds, peak = refined(folder / "million.xc", folder / "m", 8e9, alpha=1.0, n_measurements=1000)
-    figures = load_model(folder / "m", mmap=True).evaluate(test.X, test.Y)
-    possible = {k: float(np.minimum(np.diff(test.Y.indptr), k).mean() / k) for k in (1, 3, 5)}
+    return draw
+
+
+def million(folder, n):
+    """Train with a million labels and 2^18 features, and measure on new rows."""
+    rows = many_labels(np.random.default_rng(0))
+    test = rows(2000)
+    write_examples(folder / "million.xc", (rows(min(ROWS, n - start)) for start in range(0, n, ROWS)))
+    choices = {"alpha": 1.0, "n_measurements": 100, "hold_out": False, "features": "none"}
+    found = train(folder / "million.xc", folder / "m", choices, memory=6e9)
+    keep_steps("million", found)
+    model = load_model(folder / "m", mmap=True)
+    start = time.perf_counter()
+    figures = model.evaluate(test.X, test.Y)
+    seconds = time.perf_counter() - start
+    seen = test.Y @ (model.label_counts_ > 0)
     keep(
         "million",
-        rows=max(1, total // ROWS) * ROWS,
-        seconds=round(seconds),
-        peak_MB=round(peak),
+        rows=n,
+        seconds=found["seconds"],
+        peak_MB=found["peak_MB"],
         model_MB=round((folder / "m").stat().st_size / 1e6),
+        predict_ms_per_row=round(1e3 * seconds / 2000, 2),
         **{f"P@{k}": round(figures[f"P@{k}"], 4) for k in (1, 3, 5)},
-        **{f"possible P@{k}": round(v, 4) for k, v in possible.items()},
+        **{f"possible P@{k}": round(float(np.minimum(seen, k).mean() / k), 4) for k in (1, 3, 5)},
     )
 
 
-PARTS = {
-    "costs": (costs, 0),
-    "equal": (equal, 0.2),
-    "growth": (growth, 1),
-    "kills": (kills, 0.05),
-    "workers": (workers, 0.2),
-    "million": (million, 5),
-    "big": (big, 5),
+def indicators(places, width):
+    """Return a matrix with ones at some places of each row."""
+    n, each = places.shape
+    M = sp.csr_array(
+        (np.ones(places.size, np.float32), places.ravel(), np.arange(0, places.size + 1, each)), (n, width)
+    )
+    M.sum_duplicates()
+    M.data[:] = 1
+    return M
+
+
+def big(folder, n):
+    """Train on a file of features, 5 GB, within 1.5 GB, without refinement."""
+    rng, path = np.random.default_rng(0), folder / "big.xc"
+
+    def rows(n):
+        labels = zipf(rng, LABELS, (n, 3))
+        columns = np.concatenate([labels, rng.integers(LABELS, 2 * LABELS, (n, 117))], axis=1)
+        return Examples(indicators(columns, 2 * LABELS), indicators(labels, LABELS))
+
+    write_examples(path, (rows(min(ROWS, n - start)) for start in range(0, n, ROWS)))
+    choices = {"alpha": 1.0, "n_measurements": 50, "hold_out": False, "features": "none", "refiner": None}
+    found = train(path, folder / "m", choices, memory=1.5e9)
+    test = rows(5000)
+    figures = load_model(folder / "m").evaluate(test.X, test.Y)
+    keep(
+        "big",
+        GB=round(path.stat().st_size / 1e9, 2),
+        rows=n,
+        seconds=found["seconds"],
+        peak_MB=found["peak_MB"],
+        **{f"P@{k}": round(figures[f"P@{k}"], 4) for k in (1, 3)},
+    )
+    keep_steps("big", found)
+
+
+PARTS = {  # and how many rows, of about 404 bytes where they are texts, and 800 in "big"
+    "costs": (costs, 20_000),
+    "equal": (equal, 500_000),
+    "growth": (growth, 500_000),
+    "kills": (kills, 40_000),
+    "eurlex": (eurlex, 15_449),
+    "workers": (workers, 200_000),
+    "million": (million, 1_000_000),
+    "big": (big, 6_000_000),
 }
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="by default all")
-    parser.add_argument("--gigabytes", type=float, help="size of the file, instead of the part's own")
+    parser.add_argument("--share", type=float, default=1.0, help="of the rows of each part")
     options = parser.parse_args()
     for name in options.only:
-        function, size = PARTS[name]
+        function, rows = PARTS[name]
+        sys.argv[1:] = ["--only", name] + (["--share", f"{options.share:g}"] if options.share != 1 else [])
         folder = Path(tempfile.mkdtemp(dir=os.environ.get("LABELSENSE_BENCH")))
         try:
-            function(folder, size if options.gigabytes is None else options.gigabytes)
+            function(folder, max(1, int(options.share * rows)))
         finally:
             shutil.rmtree(folder)
-    print(f"peak memory of this script {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MB")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,11 @@ from pathlib import Path
 HERE = Path(__file__).parent
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # the command labelsense
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # pages and tutorials run beside each other
-sys.path += [str(HERE / "extensions"), str(HERE.parent / "tests")]  # tests: the rows of the import graph
+sys.path += [str(HERE / "extensions")]
+sys.path += [
+    str(HERE.parent / "tests"),
+    str(HERE.parent / "benchmarks"),
+]  # the rows of the import graph; what versions took
 
 from labelsense import __version__  # noqa: E402
 
@@ -26,6 +30,7 @@ extensions = [
     "mathml",
     "cli_reference",
     "layers",
+    "performance_history",
     "sessions",
 ]
 exclude_patterns = ["tutorials", "gallery/*.ipynb"]
@@ -84,7 +89,7 @@ html_theme_options = {
     "show_nav_level": 1,
     "footer_start": ["copyright"],
     "footer_end": [],
-    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
+    "secondary_sidebar_items": ["page-toc"],
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
     "back_to_top_button": False,

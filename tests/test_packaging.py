@@ -6,7 +6,7 @@ from pathlib import Path
 from labelsense import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
-TOOLS = {"hypothesis", "mypy", "pytest", "pytest-xdist", "ruff"}
+TOOLS = {"coverage", "hypothesis", "mypy", "pytest", "pytest-xdist", "ruff"}
 TOOLS |= {"myst-parser", "numpydoc", "pydata-sphinx-theme", "sphinx", "sphinx-gallery"}
 
 

@@ -1,5 +1,7 @@
 """Refinement: each part against a slow version, a library or the model without the row."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import reference
@@ -146,6 +148,44 @@ class TestShortlist:
         decoded = decoder.decode(decoder.prepare(A), H).toarray()
         np.testing.assert_array_equal(values[-1], decoded[pair])
         assert np.count_nonzero(values[-1]) == np.count_nonzero(decoded)  # none of its labels is missing
+
+    def test_of_too_many_labels_to_score_all_has_the_nearest_centroids(self, monkeypatch):
+        monkeypatch.setattr("labelsense.refine.shortlist.MOST_SCORED", 29)
+        X, Y = problem(p=40)  # fewer features than a label is found by
+        A = WhitenedCompressor(20, random_state=0).fit(Y).operator_
+        H = A.compress(Y)
+        X = as_rows(sp.vstack([X[:-1], sp.csr_array((1, X.shape[1]))]))  # a row that is near to nothing
+        sources = [Correlations(A), Centroids.learn(X, Y)]
+        candidates, values = shortlist(sources, Reconstruction.by(OMPDecoder(4, penalty=0.1), A), X, H, 7)
+        cosines = sources[1].scores(X, H)
+        columns = A.columns(np.arange(30)).astype(np.float64)
+        for i, (start, stop) in enumerate(pairwise(candidates.starts)):
+            labels = candidates.labels[start:stop]
+            nearest = np.argsort(-cosines[i], kind="stable")[:7]
+            nearest = nearest[cosines[i, nearest] > 0]
+            np.testing.assert_allclose(np.sort(cosines[i, labels]), np.sort(cosines[i, nearest]), atol=1e-6)
+            if i % 10 == 0:
+                decoded = reference.omp(columns[:, labels], H[i].astype(np.float64), 4, 0.1)
+                np.testing.assert_allclose(values[-1, start:stop], decoded, atol=1e-4)
+        assert candidates.starts[-1] == candidates.starts[-2]
+        for source, got in zip(sources, values, strict=False):
+            np.testing.assert_allclose(got, source.scores(X, H)[candidates.row, candidates.labels], atol=1e-6)
+
+    def test_labels_are_found_by_their_strongest_features(self, monkeypatch):
+        monkeypatch.setattr("labelsense.refine.sources.STRONGEST", 5)
+        monkeypatch.setattr("labelsense.refine.sources._strongest.__defaults__", (5,))
+        monkeypatch.setattr("labelsense.refine.sources.MOST_FOUND", 4)
+        X, Y = problem()
+        centroids = Centroids.learn(X, Y)
+        cosines = centroids.sums.toarray() / centroids.lengths
+        kept = np.zeros(cosines.shape, bool)
+        for j, column in enumerate(cosines.T):
+            kept[np.argsort(-column, kind="stable")[:5], j] = True
+        for f, row in enumerate(cosines * kept):
+            kept[f, np.argsort(-row, kind="stable")[4:]] = False
+        starts, labels, values = centroids._index
+        index = sp.csr_array((values, labels, starts), shape=cosines.shape)
+        np.testing.assert_allclose(index.toarray(), cosines * kept, atol=1e-6)
 
     def test_how_many(self):
         Y = sp.csr_array(np.ones((10, 200)))
@@ -316,8 +356,8 @@ class TestRefiner:
         monkeypatch.setattr(Stage, "learn", classmethod(spy))
         monkeypatch.setattr(Stage, "pairs", lambda self, X, *others: judged.append(X) or pairs(self, X, *others))
         _, calibration, _, _ = fit(X[:500], Y[:500], n_calibration=260)
-        assert len(judged) == 3
-        assert calibration.n_rows == 300
+        assert len(judged) == 5
+        assert calibration.n_rows == 250
         for known, new in zip(learned, judged, strict=False):
             assert not {row.tobytes() for row in known.toarray()} & {row.tobytes() for row in new.toarray()}
 
@@ -335,6 +375,18 @@ class TestRefiner:
         best = max(calibration.figures, key=lambda name: sum(calibration.figures[name].values()))
         assert calibration.chosen == best != "all, pooled"
         assert refiner.predict(X[500:510], learner.predict(X[500:510]), reconstruction).nnz
+
+    def test_too_many_labels_to_score_all(self, documents, monkeypatch):
+        X, Y = documents
+        monkeypatch.setattr("labelsense.refine.shortlist.MOST_SCORED", 99)
+        X = as_rows(sp.vstack([X[:-1], sp.csr_array((1, X.shape[1]))]))  # a row that is near to nothing
+        refiner, calibration, learner, reconstruction = fit(X[:1200], Y[:1200], n_candidates=20)
+        H = learner.predict(X[1200:])
+        P = refiner.predict(X[1200:], H, reconstruction)
+        decoded = reconstruction.decoder.decode(reconstruction.state, H)
+        assert precision_at_k(Y[1200:], P, 5) > precision_at_k(Y[1200:], decoded, 5) + 0.02
+        assert np.diff(P.indptr)[[0, -1]].tolist() == [20, 0]
+        assert 0.7 < calibration.recall < 1
 
     def test_updates_of_counts_and_centroids_are_exact(self, documents):
         X, Y = documents

@@ -30,6 +30,11 @@ class TestReport:
             assert word in html
         assert "Only what can be updated" in html
 
+    def test_labels_that_are_too_many_to_score_all(self, monkeypatch):
+        monkeypatch.setattr("labelsense.report.MOST_SCORED", 39)
+        model = CompressedLabelClassifier(learner="ridge", budget="fast", random_state=0).fit(X, Y)
+        assert "With more than 39 labels the candidates of a row" in str(model.report_).replace("\n", " ")
+
     def test_files_have_it(self, updatable, tmp_path):
         updatable.save(tmp_path / "m")
         assert vars(load_model(tmp_path / "m").report_) == vars(updatable.report_)

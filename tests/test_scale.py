@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +15,8 @@ import pytest
 import scipy.sparse as sp
 from test_cli import LISTS, TEXTS, X, Y, run, run_json
 
-from labelsense import _checkpoint, load_model, out_of_core
+from labelsense import RidgeLearner, _checkpoint, load_model, out_of_core
+from labelsense.chooser import BUDGETS
 from labelsense.data import Examples, read_examples, store, write_examples
 from labelsense.data.formats import detect_format
 from labelsense.out_of_core import needs_memory, scratch_folder, train_file, train_stream
@@ -94,6 +96,22 @@ class TestEqualsTrainingInMemory:
         assert (labels[0] == labels[1]).all(axis=1).mean() > 0.99
         model.save(tmp_path / "model")
         np.testing.assert_array_equal(load_model(tmp_path / "model").predict_topk(TEXTS).labels, labels[0])
+
+    @pytest.mark.parametrize("rare", [1.0, 1e9], ids=["random rows", "some labels"])
+    def test_chooses_the_penalty_and_rehearses_the_last_rows(self, rare, tmp_path, monkeypatch):
+        monkeypatch.setattr("labelsense.chooser.RARE", rare)
+        monkeypatch.setitem(BUDGETS, "balanced", replace(BUDGETS["balanced"], sample=150, kernel_seconds=0))
+        order = np.argsort([row[0] for row in LISTS], kind="stable")  # in runs
+        texts, lists = [TEXTS[i] for i in order], [LISTS[i] for i in order]
+        choices = Choices(**REFINED, n_measurements=30, compressor="hadamard")
+        model = train_stream(batches(texts, lists), tmp_path, choices, memory=1e9).model
+        expected = choices.make("words")[0].fit(texts, lists)
+        assert isinstance(model.learner_, RidgeLearner)
+        assert model.learner_.alpha_ == expected.learner_.alpha_
+        assert len(model.report_.tried) > 2
+        assert "rows next to each other have labels in common" in model.report_.notes[0]
+        assert model.report_.expected_last
+        assert str(model.report_) == str(expected.report_)
 
     def test_labels_with_names(self, tmp_path):
         parts = [Examples(part.X, part.Y, labels=[f"tag {j}" for j in range(40)]) for part in batches(X, Y)]
@@ -235,25 +253,36 @@ class TestKilled:
                     learn(f"killed {number}")
             assert learn(f"killed {number}") == expected, number
 
-    def test_by_the_system(self, tmp_path):
-        """A real kill -9, at a moment that is not chosen; then the same command."""
+    @pytest.mark.parametrize(
+        ("place", "number", "left"),
+        [
+            ("store.write_checked", 4, "rows/000002.safetensors"),
+            ("chunked.Shortlist.__call__", 2, "all/fold-0001/chunks-0000/complete.json"),
+            ("label_blocks._Learn.__call__", 3, "all/fold-0001/ranker-0001.safetensors"),
+        ],
+        ids=["rows", "candidates", "ranker"],
+    )
+    def test_by_the_system(self, place, number, left, tmp_path):
+        """A real kill -9, in the middle of a call of a function; then the same command."""
         write_examples(tmp_path / "d.jsonl", Examples(TEXTS, LISTS))
-        words = ["train", tmp_path / "d.jsonl", "-m", "30", "--memory", "1G", "-o"]
+        words = ["train", tmp_path / "d.jsonl", "-m", "30", "--alpha", "1", "--memory", "1G", "-o"]
         run(*words, tmp_path / "expected")
         script = (
-            "import sys, time; from labelsense import cli, _checkpoint; from labelsense.data import store\n"
-            "store.CHUNK_ROWS = 70; from labelsense import out_of_core as o; o.CHUNK_ROWS = 70; o.EXPANSION = 1e6\n"
-            "write = store.write_checked\n"
-            "def slowly(*args):\n    write(*args); print('written', flush=True); time.sleep(0.2)\n"
-            "store.write_checked = slowly; sys.argv[0] = 'labelsense'; cli.main()"
+            "import os, sys; from labelsense import cli, out_of_core as o; from labelsense.data import store\n"
+            "from labelsense.refine import chunked, label_blocks, trees\n"
+            "store.CHUNK_ROWS = o.CHUNK_ROWS = 70; o.EXPANSION = 1e6; trees.ROUNDS = 10\n"
+            f"original, calls = {place}, 0\n"
+            "def kill(*args):\n"
+            "    global calls; calls += 1\n"
+            f"    if calls == {number}: os.kill(os.getpid(), 9)\n"
+            "    return original(*args)\n"
+            f"{place} = kill; sys.argv[0] = 'labelsense'; cli.main()"
         )
         command = [sys.executable, "-c", script, *map(str, words), str(tmp_path / "m")]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-            for _ in range(4):
-                assert process.stdout.readline() == b"written\n"
-            process.send_signal(signal.SIGKILL)
+        assert subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode == -signal.SIGKILL
         scratch = tmp_path / ".m.scratch"
-        assert len(list(scratch.glob("rows/*.safetensors"))) >= 4
+        assert (scratch / left).exists()
+        assert not (tmp_path / "m").exists()
         run(*words, tmp_path / "m")
         assert (tmp_path / "m").read_bytes() == (tmp_path / "expected").read_bytes()
         assert not scratch.exists()
@@ -290,7 +319,7 @@ class TestScratch:
                 scratch_folder(tmp_path / "s", {}, {}, {}).__enter__()
             assert (tmp_path / "s").exists()
 
-    @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, MemoryError])
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, MemoryError, OSError])
     def test_is_removed_after_an_error(self, error, tmp_path, monkeypatch):
         write_examples(tmp_path / "d.jsonl", Examples(TEXTS, LISTS))
 

@@ -1,5 +1,7 @@
 """The journal has every update that was acknowledged, and survives a process that was killed while it wrote."""
 
+import zlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,6 +74,24 @@ def test_damage_before_the_end_is_refused(path):
     path.write_bytes(path.read_bytes().replace(b"first", b"fIrst"))
     with pytest.raises(FormatError, match="is damaged at line 2"):
         Journal(path)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([b'{"journal":"ab","start":0}', b"{1}", b'{"n":2}'], "is damaged at line 2"),
+        ([b'{"journal":"ab","start":0}', b"[]", b'{"n":2}'], "is damaged at line 2"),
+        ([b'{"journal":"ab","start":"0"}', b'{"n":1}'], "does not number its updates"),
+        ([b'{"n":1}', b'{"n":2}'], "does not number its updates"),
+        ([b'{"journal":"ab","start":0}', b'{"n":1}', b'{"n":3}'], "does not number its updates"),
+    ],
+)
+def test_lines_of_others_are_refused_though_their_checksums_are_right(lines, message, path):
+    path.write_bytes(b"".join(b"%08x %s\n" % (zlib.crc32(line), line) for line in lines))
+    before = path.read_bytes()
+    with pytest.raises(FormatError, match=message):
+        Journal(path)
+    assert path.read_bytes() == before
 
 
 def test_a_journal_is_for_one_process(path):

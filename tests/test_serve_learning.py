@@ -11,6 +11,7 @@ import threading
 import time
 
 import numpy as np
+import reference
 import scipy.sparse as sp
 from serving import KEY, LABELS, TAGS, TEXTS, WITH_KEY, Process, make_model, send, serving, wait_for
 
@@ -80,6 +81,18 @@ def test_new_labels_are_learned_while_there_is_room(tmp_path):
         wait_until_saved(client)
         assert client.get("/ui/projects/tags/complete?query=uni").json()["labels"][0]["uri"] == "unicorn"
     assert load_model(path).labels_[5:] == ["dodo", "unicorn"]
+
+
+def test_features_as_large_as_they_may_be_are_learned(tmp_path, caplog):
+    """A larger one would be acknowledged and then not be learned: its square is no number of float32."""
+    path, learner = tmp_path / "model", RidgeLearner(alpha=0.1, updatable=True)
+    reference.paper(learner=learner, random_state=0).fit(np.eye(6), np.eye(6)).save(path)
+    documents = [{"features": {"1": number}, "subjects": [{"uri": "2"}]} for number in (1e15, -1e15)]
+    with serving(path, learning=True) as client:
+        assert client.post(f"{TAGS}/learn", json=documents, headers=WITH_KEY).status_code == 204
+        wait_until_saved(client)
+    assert load_model(path).n_samples_seen_ == 8
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 def test_a_vocabulary_says_which_labels_can_be_new(tmp_path):

@@ -295,6 +295,19 @@ def test_weights_of_another_kind_are_refused(ridge):
         load_model(ridge)
 
 
+@pytest.mark.parametrize(
+    ("scaling", "message"),
+    [
+        ([], "scaling_ must be a transformer"),
+        ({"is": "UnitRows", "settings": {}, "learned": {"n_features_in_": 10**6}}, "scaling_ must be of its features"),
+    ],
+)
+def test_a_scaling_that_is_none_is_refused(scaling, message, ridge):
+    changed(ridge, lambda model: model["learned"].update(scaling_=scaling))
+    with pytest.raises(ModelFileError, match=message):
+        load_model(ridge)
+
+
 # --- made-up names ------------------------------------------------------------------------------------------------
 
 

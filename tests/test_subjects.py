@@ -1,6 +1,7 @@
 """Vocabularies: what is read of each format, and how labels of documents find their subjects."""
 
 import gzip
+import json
 import sys
 
 import pytest
@@ -54,6 +55,41 @@ def test_other_forms_of_skos_say_the_same(tmp_path):
         assert read_subjects(tmp_path / name)._to_parts() == expected
     (tmp_path / "a.ttl.gz").write_bytes(gzip.compress(TURTLE.encode()))
     assert read_subjects(tmp_path / "a.ttl.gz")._to_parts() == expected
+
+
+@pytest.mark.parametrize("context", ["{0}", [{}, "{0}"], {"@import": "{0}"}])
+def test_contexts_of_json_ld_are_not_fetched(context, tmp_path):
+    elsewhere, path = tmp_path / "context.json", tmp_path / "a.jsonld"
+    elsewhere.write_text('{"@context": {"Concept": "http://www.w3.org/2004/02/skos/core#Concept"}}')
+    content = json.dumps({"@context": context, "@graph": [{"@id": "urn:1", "@type": "Concept"}]})
+    path.write_text(content.replace("{0}", elsewhere.as_uri()))
+    with pytest.raises(FormatError, match="must be in the file itself, so that nothing is fetched"):
+        read_subjects(path)
+
+
+XML = """<!DOCTYPE rdf:RDF [<!ENTITY skos "http://www.w3.org/2004/02/skos/core#"> <!ENTITY fox {0}>]>
+<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:s="&skos;">
+<s:Concept rdf:about="urn:1"><s:prefLabel>a &fox;</s:prefLabel></s:Concept></rdf:RDF>"""
+
+
+def test_entities_of_xml_are_plain_text(tmp_path):
+    path = tmp_path / "a.rdf"
+    path.write_text(XML.format("'fox'"))
+    assert read_subjects(path).label("urn:1") == "a fox"
+    for entity in ("'&skos;&skos;'", "SYSTEM 'elsewhere.txt'"):  # which could stand for gigabytes, or for any file
+        path.write_text(XML.format(entity))
+        with pytest.raises(FormatError, match="The entity 'fox' must be plain text"):
+            read_subjects(path)
+
+
+def test_a_bomb_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("labelsense.data.subjects.MOST_BYTES", 1000)
+    for size in (990, 991):
+        (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(b"urn:1\tfox\n" + b"\n" * size))
+        if size == 990:
+            assert len(read_subjects(tmp_path / "a.tsv.gz")) == 1
+    with pytest.raises(FormatError, match="must have at most 1,000 bytes when it is unpacked"):
+        read_subjects(tmp_path / "a.tsv.gz")
 
 
 def test_annif_tables(tmp_path):

@@ -35,7 +35,7 @@ DECODED_ROWS = 128
 LEAST_MEASUREMENTS = 100
 MEMORY_SHARE = 0.5  # of what is free, for the kernel matrix or for a whitened A
 RARE = 1.0  # mean rows of a label in a sample of rows, below which labels are sampled instead
-FITS = 5  # fits of all rows that a fit with leave-one-out and refinement costs
+FITS = 10  # fits of all rows that leave-one-out, refinement and a rehearsal cost together
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class Budget:
 
 BUDGETS = {
     "fast": Budget(sample=1000, kernel_seconds=0, gain=0, thorough=False, n_calibration=1000, roots=4.0),
-    "balanced": Budget(sample=1500, kernel_seconds=20, gain=0.01, thorough=False, n_calibration=2000, roots=4.5),
-    "accurate": Budget(sample=4000, kernel_seconds=1200, gain=0, thorough=True, n_calibration=3000, roots=6.3),
+    "balanced": Budget(sample=1500, kernel_seconds=40, gain=0.01, thorough=False, n_calibration=2000, roots=4.5),
+    "accurate": Budget(sample=4000, kernel_seconds=300, gain=0, thorough=True, n_calibration=3000, roots=6.3),
 }
 
 
@@ -123,17 +123,23 @@ def choose(X: Any, Y: CSR, budget: Budget, *, scale: bool, kernels: bool, random
     does unless another is clearly better.
     """
     random = check_random_state(random_state)
-    m = choose_measurements(Y.shape[1], budget)
     rows, some = sample(Y, budget.sample, random)
-    trial = _Trial(X[rows], some, choose_measurements(some.shape[1], budget), random.randint(2**31))
-    words = scalings(X) if scale else [None]
-    scaled = {word: trial.X if word is None else make_features(word).fit_transform(trial.X) for word in words}
+    seconds = _kernel_seconds(X, choose_measurements(Y.shape[1], budget)) if kernels else math.inf
+    return choose_by(X[rows], some, budget, random, scalings(X) if scale else [None], seconds)
+
+
+def choose_by(
+    X: Any, Y: CSR, budget: Budget, random: Any, words: Sequence[str | None] = (None,), kernel_seconds: float = math.inf
+) -> Choice:
+    """Do what :func:`choose` does, given the sample, the scalings to try, and how long fits with a kernel take."""
+    trial = _Trial(X, Y, choose_measurements(Y.shape[1], budget), random.randint(2**31))
+    scaled = {word: X if word is None else make_features(word).fit_transform(X) for word in words}
     for word, F in scaled.items():
-        trial.walk_penalties(word, F, RidgeLearner(solver="primal" if F.shape[1] < len(rows) else "dual"))
+        trial.walk_penalties(word, F, RidgeLearner(solver="primal" if F.shape[1] < Y.shape[0] else "dual"))
     first, best = trial.best(words[0]), trial.best()
     if not best.clearly_beats(first):
         best = first
-    if kernels and _kernel_seconds(X, m) <= budget.kernel_seconds:
+    if kernel_seconds <= budget.kernel_seconds:
         for word in words if budget.thorough else [best.features]:
             trial.walk_kernels(word, scaled[word])
         rival = trial.best()
@@ -202,15 +208,22 @@ def sample(Y: CSR, size: int, random: Any) -> tuple[IntArray, CSR]:
     labels are taken with all their rows, and no others.
     """
     n, d = Y.shape
-    if n <= size or Y.nnz * size / n >= RARE * d:
+    labels = sample_labels(np.bincount(Y.indices, minlength=d), n, size, random)
+    if labels is None:
         rows = np.sort(random.permutation(n)[:size])
         return rows, Y[rows]
-    order = random.permutation(d)
-    ends = np.cumsum(np.bincount(Y.indices, minlength=d)[order])  # rows that have several labels count several times
-    labels = np.sort(order[: max(2, int(np.searchsorted(ends, size, "right")))])
     some = sp.csc_array(Y)[:, labels].tocsr()
     rows = np.sort(random.permutation(np.flatnonzero(np.diff(some.indptr)))[:size])
     return rows, sp.csr_array(some[rows])
+
+
+def sample_labels(counts: IntArray, n: int, size: int, random: Any) -> IntArray | None:
+    """Return the labels that :func:`sample` takes of those that so many of n rows have; None if it takes all."""
+    if n <= size or counts.sum() * size / n >= RARE * len(counts):
+        return None
+    order = random.permutation(len(counts))
+    ends = np.cumsum(counts[order])  # rows that have several labels count several times
+    return np.sort(order[: max(2, int(np.searchsorted(ends, size, "right")))])
 
 
 def choose_measurements(n_labels: int, budget: Budget) -> int:

@@ -5,70 +5,34 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from labelsense._blocks import map_rows, row_blocks
-from labelsense._progress import log, report_progress, verbosity
-from labelsense._storage import require, storable
-from labelsense._typing import CSR, FloatArray, IntArray, Label, RandomState
-from labelsense._validation import check_choice, check_count, check_real, check_same_length, check_weights
-from labelsense.chooser import BUDGETS, Choice, choose, choose_compressor, choose_decoder, choose_refiner
-from labelsense.compress import COMPRESSORS, Compressor, Operator, WhitenedCompressor
-from labelsense.diagnose import Diagnosis, diagnose
+from labelsense._progress import log, verbosity
+from labelsense._storage import storable
+from labelsense._typing import CSR, IntArray, RandomState
+from labelsense._validation import check_same_length, check_weights
+from labelsense.chooser import Choice
+from labelsense.compress import Compressor, Operator
 from labelsense.errors import InputError
-from labelsense.explain import Explanation, explain_measurements, explain_ranker
 from labelsense.features import make_features
-from labelsense.labels import Vocabulary, count_labels, scale_columns, top_k
-from labelsense.metrics import above
-from labelsense.ordering import HELD_OUT, count_last, describe_order
-from labelsense.predictor import THRESHOLD, LabelPredictor, changing, learn, predict_measurements
-from labelsense.reconstruct import DECODERS, Decoder, OMPDecoder
+from labelsense.fitted import FittedPredictor, Parts
+from labelsense.labels import Vocabulary, count_labels
+from labelsense.ordering import count_last, describe_order
+from labelsense.plan import Plan, check_takes_weights
+from labelsense.predictor import THRESHOLD, changing, learn
+from labelsense.reconstruct import Decoder
 from labelsense.refine import Calibration, Reconstruction, Refiner
-from labelsense.refine.refiner import LEAST_ROWS
-from labelsense.regress import LEARNERS, Learner, RidgeLearner
-from labelsense.report import Rehearsal, Report, report_fit
-
-MEASURE_ROWS = 4096  # rows of X that are predicted at a time
-DECODE_NUMBERS = 2**24  # rows times columns of A that a decoder thread handles between two looks at Ctrl-C
-OBJECTIVES = {"precision": None, "propensity": None}
-NONE_LIKELY = 0.5  # the probability of no label, up to which a row gets one
-TRIED_NUMBERS = 2**24  # of A, up to which a stored model is tried on a row
-
-
-class Parts(NamedTuple):
-    """What a prediction uses, all of one time: an update on another thread makes others, and changes none of these."""
-
-    learner: Learner
-    reconstruction: Reconstruction
-    refiner: Refiner | None
-
-    @property
-    def operator(self) -> Operator:
-        """A."""
-        return self.reconstruction.operator
-
-
-class Plan(NamedTuple):
-    """What a fit will learn: parts that were given, and parts that were chosen for the rows."""
-
-    compressor: Compressor
-    learner: Learner
-    decoder: Decoder
-    refiner: Refiner | None
-    scaling: str | None  # of features, in a word
-    choice: Choice | None
+from labelsense.regress import Learner, RidgeLearner
+from labelsense.report import Rehearsal, report_fit
 
 
 @storable(root=True)
-class CompressedLabelClassifier(LabelPredictor):
+class CompressedLabelClassifier(FittedPredictor):
     """Multi-label prediction by compressed sensing.
 
     ``fit`` compresses the label vectors with a random matrix A and learns to predict the m compressed labels;
@@ -179,13 +143,6 @@ class CompressedLabelClassifier(LabelPredictor):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    # "auto" has the parameters of what it most often is.
-    _words = LabelPredictor._words | {
-        "compressor": {**COMPRESSORS, "auto": WhitenedCompressor},
-        "learner": {**LEARNERS, "auto": RidgeLearner},
-        "decoder": {**DECODERS, "auto": lambda: OMPDecoder(penalty=0.1)},
-    }
-
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CompressedLabelClassifier:
         """Learn from X (n, p) and y.
 
@@ -284,20 +241,6 @@ class CompressedLabelClassifier(LabelPredictor):
                 self.n_samples_seen_ -= Y.shape[0]
         return self
 
-    def measure(self, X: Any) -> FloatArray:
-        """Return the predicted measurements H(x) of each row, (n, m)."""
-        return predict_measurements(self._current().learner, self._check_features(X))
-
-    def diagnose(self, X: Any, y: Any, k: int = 5) -> Diagnosis:
-        """Tell where precision is lost on rows that were not learned from, and which part to spend on.
-
-        Labels that were not in the training data are left out.
-        """
-        check_count(k, "k")
-        X, Y, _ = self._check_test(X, y)
-        parts = self._current()
-        return diagnose(parts.operator, self.decoder_, predict_measurements(parts.learner, X), Y, k)
-
     def refresh(self, X: Any, y: Any) -> CompressedLabelClassifier:
         """Learn again, from these rows, what updates leave as it was: classifiers of labels, and probabilities.
 
@@ -319,54 +262,11 @@ class CompressedLabelClassifier(LabelPredictor):
             self.report_ = report_fit(self, calibration=calibration)
         return self
 
-    def _has_probabilities(self) -> bool:
-        """Tell whether there is a refiner; before a fit, whether there will be one."""
-        return (self.refiner_ if "learner_" in vars(self) else self.refiner) is not None
-
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> CSR:
-        """Return the probabilities of the candidate labels of each row, as CSR (n, d); of other labels it is near 0."""
-        return self.predict_scores(X)
-
-    def explain(self, x: Any, label: Label) -> Explanation:
-        """Tell what spoke for a label, and what against it.
-
-        Exact for ridge and for the linear classifiers of refinement: the parts add up to the score. With other
-        learners a part is what the score loses without the feature.
-
-        Parameters
-        ----------
-        x : one row of X, as a batch of one, or one text
-        label : label
-            One that the model knows: a column number where labels have no names.
-        """
-        parts = self._current()
-        j = int(self.vocabulary_.columns_of([label], "label")[0])
-        row = self._check_features([x] if isinstance(x, str) else x)
-        if row.shape[0] != 1:
-            raise InputError(f"x must be one row. Got {row.shape[0]}.")
-        names = self._feature_names()
-
-        def predict(X: Any) -> FloatArray:
-            return predict_measurements(parts.learner, X)
-
-        found = explain_measurements(parts.learner, parts.operator, row, j, label, names, predict)
-        if parts.refiner is None:
-            return found
-        probability = float(self._scores(row, 1)[[0]].toarray()[0, j])
-        ranker = explain_ranker(parts.refiner.ranker, row, j, label, names)
-        return replace(found, probability=probability, ranker=ranker)
-
-    def _feature_names(self) -> Any:
-        if hasattr(self.features_, "get_feature_names_out"):
-            return self.features_.get_feature_names_out()
-        return getattr(self, "feature_names_in_", range(self.n_features_in_))
-
     def _begin(self, X: Any, y: Any, sample_weight: Any) -> CompressedLabelClassifier:
         """Learn from the first rows in a way that more can follow. Nothing is chosen by them, and nothing refined."""
         learner = _updatable(RidgeLearner() if self.learner == "auto" else self._make_learner())
         if sample_weight is not None:
-            _check_takes_weights(learner)
+            check_takes_weights(learner)
         X, Y, vocabulary = self._check_training(X, y)
         weights = None if sample_weight is None else check_weights(sample_weight, X)
         seed = check_random_state(self.random_state).randint(2**31)
@@ -386,6 +286,8 @@ class CompressedLabelClassifier(LabelPredictor):
         vocabulary: Vocabulary,
         refiner: Refiner | None = None,
         calibration: Calibration | None = None,
+        choice: Choice | None = None,
+        rehearsal: Rehearsal | None = None,
     ) -> None:
         """Become the model of these fitted parts."""
         with changing:
@@ -394,7 +296,7 @@ class CompressedLabelClassifier(LabelPredictor):
             self.threshold_ = _first(
                 self._check_threshold(), None if calibration is None else calibration.threshold, THRESHOLD
             )
-            self.report_ = report_fit(self, calibration=calibration)
+            self.report_ = report_fit(self, choice, calibration, rehearsal)
 
     def _fit_parts(
         self, X: Any, Y: CSR, learner: Learner, reconstruction: Reconstruction, refiner: Refiner | None, weights: Any
@@ -417,74 +319,6 @@ class CompressedLabelClassifier(LabelPredictor):
         P = plan.refiner.rehearse(X, Y, plan.learner, reconstruction, n_last, weights)
         return Rehearsal(order, P, Y[-n_last:])
 
-    def _scores(self, X: Any, at_least: int) -> CSR:
-        learner, reconstruction, refiner = self._current()
-        rows = max(1, min(256, DECODE_NUMBERS // reconstruction.operator.n_labels))
-        found = []
-        with self.decoder_.one_warning() as decoder:
-            reconstruction = reconstruction._replace(decoder=decoder)
-            for block in row_blocks(X.shape[0], MEASURE_ROWS):
-                H = predict_measurements(learner, X[block])
-
-                def decode(rows: slice, H: FloatArray = H) -> CSR:
-                    return decoder.decode(reconstruction.state, H[rows])
-
-                with verbosity(self.verbose):
-                    report_progress("decoding", block.start / X.shape[0])
-                if refiner is not None:
-                    found.append(refiner.predict(X[block], H, reconstruction))
-                else:
-                    found += map_rows(decode, len(H), rows, self.n_jobs)
-        return sp.vstack(found, format="csr")
-
-    def _rank(self, scores: CSR) -> CSR:
-        weights = self._propensity_weights() if self.objective == "propensity" else None
-        return scores if weights is None else scale_columns(scores, weights[:-1])
-
-    def _choose(self, scores: CSR) -> CSR:
-        chosen = above(scores, self.threshold_)
-        if self.refiner_ is None or self.threshold != "f1":
-            return chosen
-        return _with_best(chosen, scores)
-
-    def _check_features(self, X: Any) -> Any:
-        X = super()._check_features(X)
-        return X if self.scaling_ is None else self.scaling_.transform(X)
-
-    def _current(self) -> Parts:
-        """Return what to predict with, made once per process and again after an update."""
-        check_is_fitted(self)
-        parts = self._state
-        if parts is None:
-            with changing:
-                _ = getattr(self.learner_, "coef_", None)  # solved for the rows of all updates, once
-                reconstruction = Reconstruction.by(self.decoder_, self.compressor_.operator_)
-                self._state = parts = Parts(self.learner_, reconstruction, self.refiner_)
-        return parts
-
-    def _check_sizes(self) -> None:
-        operator, m = self.compressor_.operator_, self.learner_._count_targets(self.n_features_in_)
-        require(operator.n_labels == self.vocabulary_.n_labels, "A must have a column for each label")
-        require(operator.n_measurements == m, f"A has {operator.n_measurements} rows, and {m} numbers are predicted")
-        self.decoder_.support_size(operator)
-        check_real(self.threshold_, "threshold_", low=0)
-        require(self.report_ is None or isinstance(self.report_, Report), "report_ must be a report")
-        if self.refiner_ is not None:
-            require(isinstance(self.refiner_, Refiner), "refiner_ must be a refiner")
-            self.refiner_.check_sizes(self.n_features_in_, m, operator.n_labels)
-        if m * operator.n_labels <= TRIED_NUMBERS:  # what a larger A needs is made when it is first used
-            self.decoder_.decode(self.decoder_.prepare(operator), np.zeros((1, m), np.float32))
-
-    # A model file of before has none of these.
-    refiner_: Refiner | None = None
-    scaling_: Any = None
-    threshold_: float = THRESHOLD
-    report_: Report | None = None
-    _state: Parts | None = None
-
-    def __getstate__(self) -> Any:
-        return {name: value for name, value in super().__getstate__().items() if name != "_state"}
-
     def _copy_learner(self) -> Learner:
         """Return a learner that can be updated without a change to the weights of the one in use."""
         return copy.copy(_updatable(self.learner_))
@@ -502,69 +336,6 @@ class CompressedLabelClassifier(LabelPredictor):
             )
         return counts
 
-    def _check_settings(self, weighted: bool) -> float | None:
-        """Refuse settings that do not fit before any work; return the threshold, if it is a number."""
-        check_choice(self.budget, "budget", BUDGETS)
-        check_choice(self.objective, "objective", OBJECTIVES)
-        check_choice(self.held_out, "held_out", HELD_OUT)
-        self._make_refiner()
-        if self.learner != "auto":
-            learner = self._make_learner()
-            if weighted:
-                _check_takes_weights(learner)
-        return self._check_threshold()
-
-    def _plan(self, X: Any, Y: CSR, weighted: bool) -> Plan:
-        """Return what to learn from rows. The same settings, rows and seed give the same plan."""
-        seed = check_random_state(self.random_state).randint(2**31)
-        compressor = self._make_compressor(Y.shape[1], seed)
-        decoder = self._make_decoder(compressor)
-        refiner = self._make_refiner() if Y.shape[0] >= LEAST_ROWS else None
-        if self.learner != "auto":
-            return Plan(compressor, self._make_learner(), decoder, refiner, None, None)
-        kernels = not weighted and not self.updatable
-        budget, scale = BUDGETS[self.budget], self.features is None
-        choice = choose(X, Y, budget, scale=scale, kernels=kernels, random_state=seed)
-        learner = choice.learner.set_params(random_state=seed)
-        if self.updatable:
-            learner.set_params(updatable=True)
-        return Plan(compressor, learner, decoder, refiner, choice.features, choice)
-
-    def _make_learner(self) -> Learner:
-        learner = super()._make_learner()
-        if not self.updatable:
-            return learner
-        if not learner.takes_updates:
-            raise InputError(
-                f"learner must be ridge to be updatable: others cannot be updated. Got {type(learner).__name__}."
-            )
-        return learner.set_params(updatable=True)
-
-    def _make_compressor(self, n_labels: int, seed: int) -> Compressor:
-        words = {**COMPRESSORS, "auto": lambda: choose_compressor(n_labels, BUDGETS[self.budget])}
-        given = self.compressor
-        compressor = clone(given) if isinstance(given, Compressor) else check_choice(given, "compressor", words)()
-        if compressor.random_state is None:
-            compressor.random_state = seed
-        return compressor
-
-    def _make_decoder(self, compressor: Compressor) -> Decoder:
-        words = {**DECODERS, "auto": lambda: choose_decoder(compressor)}
-        given = self.decoder
-        return clone(given) if isinstance(given, Decoder) else check_choice(given, "decoder", words)()
-
-    def _make_refiner(self) -> Refiner | None:
-        if self.refiner is None or isinstance(self.refiner, Refiner):
-            return clone(self.refiner) if self.refiner is not None else None
-        words = {"auto": lambda: choose_refiner(BUDGETS[self.budget])}
-        return check_choice(self.refiner, "refiner", words)()
-
-    def _check_threshold(self) -> float | None:
-        """Return the threshold, if it is a number."""
-        if self.threshold == "f1":
-            return None
-        return check_real(self.threshold, "threshold", low=0, high=1, remedy="'f1' chooses.")
-
 
 def _fit_reconstruction(compressor: Compressor, decoder: Decoder, X: Any, Y: CSR, weights: Any) -> Reconstruction:
     """Fit A to the rows, and prepare a decoder; refuse a support that does not fit before any other work."""
@@ -572,22 +343,6 @@ def _fit_reconstruction(compressor: Compressor, decoder: Decoder, X: Any, Y: CSR
     decoder.fit_labels(Y).support_size(operator)
     log("compressed %d labels to %d measurements", Y.shape[1], operator.n_measurements)
     return Reconstruction.by(decoder, operator)
-
-
-def _check_takes_weights(learner: Learner | None) -> None:
-    if learner is not None and not learner.takes_weights:
-        raise TypeError(f"{type(learner).__name__} does not take sample_weight. Use RidgeLearner, which does.")
-
-
-def _with_best(chosen: CSR, scores: CSR) -> CSR:
-    """Return what was chosen, and the best label of each row without one, unless none is likely."""
-    none = np.ones(scores.shape[0])
-    row = np.repeat(np.arange(scores.shape[0]), np.diff(scores.indptr))
-    np.multiply.at(none, row, 1 - scores.data.astype(np.float64))
-    lacking = np.flatnonzero((np.diff(chosen.indptr) == 0) & (none < NONE_LIKELY))
-    best = top_k(scores[lacking], 1).labels[:, 0]
-    extra = sp.csr_array((np.ones(len(best), np.int64), (lacking, best)), shape=chosen.shape)
-    return sp.csr_array(chosen + extra)
 
 
 def _updatable(learner: Learner) -> Learner:

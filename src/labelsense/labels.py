@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from labelsense import _kernels
 from labelsense._html import html_table
 from labelsense._label_input import read_labels
 from labelsense._storage import Parts, is_plain, require, storable
@@ -171,15 +172,16 @@ def top_k(scores: CSR, k: int) -> TopK:
     """Return the k best stored entries of each row, or all d: by falling score, ties to the lowest column."""
     n, d = scores.shape
     k = min(k, d)
-    counts = np.diff(scores.indptr)
-    row = np.repeat(np.arange(n), counts)
-    order = np.lexsort((scores.indices, -scores.data, row))
-    place = np.arange(len(row)) - np.repeat(scores.indptr[:-1], counts)
-    best = place < k
     labels = np.full((n, k), -1, np.int64)
     values = np.zeros((n, k), np.float32)
-    labels[row[best], place[best]] = scores.indices[order[best]]
-    values[row[best], place[best]] = scores.data[order[best]]
+    if k:
+        _kernels.top_entries(
+            scores.indptr.astype(np.int64),
+            scores.indices.astype(np.int32),
+            scores.data.astype(np.float64),
+            labels,
+            values,
+        )
     return TopK(labels, values)
 
 

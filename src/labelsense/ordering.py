@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,7 +39,29 @@ def describe_order(X: Any, Y: CSR, random_state: Any) -> str | None:
     >>> describe_order(sp.csr_array((200, 5)), Y, random_state=0)
     'rows next to each other have labels in common (cosine 0.90, of rows at random 0.03)'
     """
-    n = X.shape[0]
+    pairs = draw_pairs(X.shape[0], random_state)
+    return None if pairs is None else compare_pairs(X, Y, pairs)
+
+
+class Pairs(NamedTuple):
+    """Rows to compare: each is the first or the second of a pair, in four cases."""
+
+    near: tuple[IntArray, IntArray]  # next to each other
+    far: tuple[IntArray, IntArray]  # at random
+    late: tuple[IntArray, IntArray]  # both among the last rows
+    before: tuple[IntArray, IntArray]  # the second one before these
+
+    def rows(self) -> IntArray:
+        """Return all rows, ascending."""
+        return np.unique(np.concatenate([rows for pair in self for rows in pair]))
+
+    def among(self, rows: IntArray) -> Pairs:
+        """Return where they are in a matrix of these rows alone."""
+        return Pairs(*((np.searchsorted(rows, a), np.searchsorted(rows, b)) for a, b in self))
+
+
+def draw_pairs(n: int, random_state: Any) -> Pairs | None:
+    """Return pairs of n rows that tell how these are ordered; None if they are too few to tell."""
     if n < LEAST_ROWS:
         return None
     random = check_random_state(random_state)
@@ -48,19 +70,27 @@ def describe_order(X: Any, Y: CSR, random_state: Any) -> str | None:
     cut = n - count_last(n)
     late, later = random.randint(cut, n, len(first)), random.randint(1, n - cut, len(first))
     before = random.randint(cut, size=len(first))
+    return Pairs(
+        (first, first + 1),
+        (first, (first + others) % n),
+        (late, cut + (late - cut + later) % (n - cut)),
+        (late, before),
+    )
+
+
+def compare_pairs(X: Any, Y: CSR, pairs: Pairs) -> str | None:
+    """Return what :func:`describe_order` does."""
     for name, M in (("features", X), ("labels", Y)):
-        near, far = _cosines(M, first, first + 1), _cosines(M, first, (first + others) % n)
+        near, far, late, before = (_cosines(M, *pair) for pair in pairs)
         if _more_alike(near, far):
             return (
                 f"rows next to each other have {name} in common (cosine {near.mean():.2f}, of rows at random "
                 f"{far.mean():.2f})"
             )
-        near = _cosines(M, late, cut + (late - cut + later) % (n - cut))
-        far = _cosines(M, late, before)
-        if _more_alike(near, far):
+        if _more_alike(late, before):
             return (
-                f"the last rows have more {name} in common (cosine {near.mean():.2f}) than with those before "
-                f"({far.mean():.2f})"
+                f"the last rows have more {name} in common (cosine {late.mean():.2f}) than with those before "
+                f"({before.mean():.2f})"
             )
     return None
 

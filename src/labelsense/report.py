@@ -14,6 +14,7 @@ from labelsense.features import FEATURES
 from labelsense.labels import top_k
 from labelsense.metrics import above, f1_score, ranking_figures, reliability_curve
 from labelsense.refine import Calibration
+from labelsense.refine.shortlist import MOST_SCORED
 
 WIDTH = 79
 TABLE = 8  # settings that are shown, of those that were tried
@@ -179,6 +180,11 @@ def _notes(model: Any, rehearsal: Rehearsal) -> list[str]:
         notes.append(
             f"Order matters: {rehearsal.order}. If new rows come from elsewhere, or later, expect what the last rows "
             f"get.{advice}"
+        )
+    if model.refiner_ is not None and model.compressor_.operator_.n_labels > MOST_SCORED:
+        notes.append(
+            f"With more than {MOST_SCORED:,} labels the candidates of a row are those with the nearest centroids; "
+            "measurements and decoder speak of these alone."
         )
     if model.updatable:
         notes.append("Only what can be updated was considered: ridge.")

@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,25 +18,29 @@ from sklearn.utils import check_random_state
 
 from labelsense import training
 from labelsense._checkpoint import checkpoints_in, read_json, write_json
-from labelsense._chunks import Chunks, split_rows
+from labelsense._chunks import Chunks, split, split_rows
 from labelsense._progress import log, verbosity
-from labelsense._typing import IntArray
+from labelsense._typing import DoubleArray, IntArray
+from labelsense.chooser import BUDGETS, Budget, Choice, choose_by, sample_labels
 from labelsense.compress.base import Compressor, Operator
 from labelsense.data import Examples
 from labelsense.data.adapt import features_for, features_of_kind, labels_for
 from labelsense.data.formats.base import concatenate
-from labelsense.data.statistics import Count, Finish, Statistics
+from labelsense.data.statistics import Count, Finish, Statistics, labels_in_columns
 from labelsense.errors import InputError
 from labelsense.estimator import CompressedLabelClassifier
 from labelsense.features import make_features
 from labelsense.features.streams import StreamedFeatures
+from labelsense.labels import Vocabulary
+from labelsense.ordering import compare_pairs, count_last, draw_pairs
 from labelsense.predictor import changing, learn
-from labelsense.refine import Reconstruction
-from labelsense.refine.chunked import chunk_sums, fit_refiner, kept_bytes, needed_bytes
+from labelsense.refine import Reconstruction, Refiner
+from labelsense.refine.chunked import chunk_sums, fit_refiner, kept_bytes, needed_bytes, rehearse
 from labelsense.refine.refiner import LEAST_ROWS
 from labelsense.regress import RidgeLearner
-from labelsense.regress.chunked import ChunkedDesign
+from labelsense.regress.chunked import ChunkedDesign, ChunkedTargets
 from labelsense.regress.out_of_sample import fit_out_of_sample
+from labelsense.report import Rehearsal
 from labelsense.training import MOST_UPDATE_WORDS, Training, describe, hold_out_rows
 from labelsense.training import make_features as make_training_features
 
@@ -59,8 +63,7 @@ class Choices(training.Choices):
         n_features = self.n_features
         if n_features is None and self.updatable and word in ("words", "characters"):
             n_features = MOST_UPDATE_WORDS
-        learner = "ridge" if self.learner == "auto" else self.learner
-        model = replace(self, learner=learner).assemble(make_training_features(word or "none", n_features))
+        model = self.assemble(make_training_features(word or "none", n_features))
         return model, StreamedFeatures(None if model.features is None else make_features(model.features))
 
 
@@ -73,6 +76,7 @@ def fit_chunks(
     step: str = "fit",
     sparse: bool = True,
     memory: float = math.inf,
+    weights: DoubleArray | None = None,
 ) -> Chunks:
     """Fit a model on rows in chunks: the same as ``model.fit`` on all of them at once.
 
@@ -94,32 +98,36 @@ def fit_chunks(
         Whether features are CSR.
     memory : float
         How many bytes the solver may take.
+    weights : array, optional
+        How much each row counts.
 
     Returns
     -------
     Chunks
         What it has learned from: features, and a column for each of its labels.
     """
-    learner = RidgeLearner("loo", random_state=0) if model.learner == "auto" else model._make_learner()
+    model._check_settings(weighted=False)
+    learner = _make_learner(model, step)
     refiner = model._make_refiner() if step == "fit" else None
-    if not learner.takes_updates:
+    if learner is not None and not learner.takes_updates:
         raise InputError(
             f"learner must be ridge for rows that are not all in memory. Got {type(learner).__name__}. "
             "Give it more memory, or fewer rows."
         )
     with verbosity(model.verbose):
+        log("counting")
         counted = raw.total(Count(features.max_words), None if rows is None else split_rows(rows, raw.lengths))
         vocabulary = _check_labels(counted)
         counts = counted.label_counts(vocabulary)
-        compressor = _fit_compressor(model, vocabulary.n_labels, counts, counted)
+        _check_parts(model, vocabulary.n_labels)
+        seed = check_random_state(model.random_state).randint(2**31)
+        compressor = model._make_compressor(vocabulary.n_labels, seed)
+        compressor.fit_frequencies(vocabulary.n_labels, *_label_shares(raw, counted, vocabulary, weights))
         operator: Operator = compressor.operator_
         decoder = model._make_decoder(compressor)
-        if decoder.learns:
-            raise InputError(
-                f"decoder must learn nothing for rows that are not all in memory. Got {type(decoder).__name__}."
-            )
+        decoder.support_size(operator)
         model.features_ = features.fit(counted.rows, counted.rows_with, counted.occurrences)
-        log("%d rows, %d features, %d labels", counted.rows, features.n_features, vocabulary.n_labels)
+        log("making features: %d rows, %d features, %d labels", counted.rows, features.n_features, vocabulary.n_labels)
         chunks = raw.map(Finish(features, vocabulary))
         refiner = refiner if counted.rows >= LEAST_ROWS else None
         if refiner is not None:
@@ -127,31 +135,126 @@ def fit_chunks(
         design = ChunkedDesign(chunks, features.n_features, sparse=sparse, memory=memory)
         if rows is not None:
             design = design.rows(rows)
-        decoder.support_size(operator)
+        choice, calibration, rehearsal = None, None, None
+        if learner is None:
+            choice = _choose(design, counts, BUDGETS[model.budget], seed)
+            learner = choice.learner.set_params(random_state=seed, updatable=model.updatable)
+        if weights is not None:
+            design, weights = design.rows(np.flatnonzero(weights)), weights[weights > 0]
         targets = design.targets(operator.compress, operator.n_measurements)
-        calibration = None
         if refiner is None:
-            learner = learn(learner, step, design, targets)
+            learner = learn(learner, step, design, targets, weights)
         else:
-            H = fit_out_of_sample(learner, design, targets)
+            H = fit_out_of_sample(learner, design, targets, weights)
             reconstruction = Reconstruction.by(decoder, operator)
-            calibration = fit_refiner(refiner, design, targets, H, learner, reconstruction, memory)
+            parts = (learner, reconstruction)
+            calibration = fit_refiner(refiner, design, targets, H, *parts, memory, weights)
+            rehearsal = _rehearse(model, refiner, design, targets, *parts, memory, weights)
     model.n_features_in_ = features.n_features
     model.label_counts_, model.n_samples_seen_ = counts, counted.rows
-    model._set_parts(compressor, learner, decoder, vocabulary, refiner, calibration)
+    model._set_parts(compressor, learner, decoder, vocabulary, refiner, calibration, choice, rehearsal)
     return chunks
 
 
-def _fit_compressor(
-    model: CompressedLabelClassifier, n_labels: int, counts: IntArray, counted: Statistics
-) -> Compressor:
-    compressor = model._make_compressor(n_labels, check_random_state(model.random_state).randint(2**31))
+def _make_learner(model: CompressedLabelClassifier, step: str) -> Any:
+    """Return the learner that was named; None if one is to be chosen, which the first rows of many do not."""
+    if model.learner != "auto":
+        return model._make_learner()
+    return None if step == "fit" else RidgeLearner()
+
+
+def _choose(design: ChunkedDesign, counts: IntArray, budget: Budget, seed: int) -> Choice:
+    """Choose a penalty of ridge as :func:`~labelsense.chooser.choose` does, by the precision of a sample of rows."""
+    random = check_random_state(seed)
+    labels = sample_labels(counts, design.shape[0], budget.sample, random)
+    if labels is None:
+        some = gather_rows(design, np.sort(random.permutation(design.shape[0])[: budget.sample]))
+        return choose_by(some.X, some.Y, budget, random)
+    have = np.concatenate(list(design.chunks().results(_HaveLabels(labels))))
+    some = gather_rows(design, np.sort(random.permutation(np.flatnonzero(have))[: budget.sample]))
+    return choose_by(some.X, sp.csc_array(some.Y)[:, labels].tocsr(), budget, random)
+
+
+def gather_rows(design: ChunkedDesign, rows: IntArray) -> Examples:
+    """Return a few rows, in one place."""
+    return concatenate(list(design.rows(rows).chunks().results(_as_examples)))
+
+
+def _as_examples(chunk: Any) -> Examples:
+    return Examples(chunk.X, chunk.Y)
+
+
+@dataclass(frozen=True)
+class _HaveLabels:
+    """Which rows of a chunk have one of some labels."""
+
+    labels: IntArray
+
+    def __call__(self, chunk: Any) -> Any:
+        one = np.isin(chunk.Y.indices, self.labels)
+        return np.diff(np.concatenate([[0], np.cumsum(one)])[chunk.Y.indptr]) > 0
+
+
+def _rehearse(
+    model: CompressedLabelClassifier,
+    refiner: Refiner,
+    design: ChunkedDesign,
+    targets: ChunkedTargets,
+    learner: RidgeLearner,
+    reconstruction: Reconstruction,
+    memory: float,
+    weights: DoubleArray | None,
+) -> Rehearsal:
+    """Try the last rows by a model of those before, where that is wanted, or their order matters."""
+    if model.held_out == "rows":
+        return Rehearsal()
+    n = design.shape[0]
+    pairs = draw_pairs(n, random_state=0)
+    order = None
+    if pairs is not None:
+        rows = pairs.rows()
+        some = gather_rows(design, rows)
+        order = compare_pairs(some.X, some.Y, pairs.among(rows))
+    n_last = count_last(n)
+    wanted = model.held_out == "last" or (order is not None and model.budget != "fast")
+    if not wanted or not n_last:
+        return Rehearsal(order)
+    return Rehearsal(order, *rehearse(refiner, design, targets, learner, reconstruction, n_last, memory, weights))
+
+
+def _check_parts(model: CompressedLabelClassifier, n_labels: int) -> None:
+    """Refuse parts that need all rows at once."""
+    compressor = model._make_compressor(n_labels, 0)
     if type(compressor).fit_rows is not Compressor.fit_rows:
         raise InputError(
             "compressor must depend on the frequencies of labels alone for rows that are not all in memory. "
             f"Got {type(compressor).__name__}. Use HadamardCompressor or WhitenedCompressor."
         )
-    return compressor.fit_frequencies(n_labels, counted.label_entries / counted.rows, counts / counted.rows)
+    decoder = model._make_decoder(compressor)
+    if decoder.learns:
+        raise InputError(
+            f"decoder must learn nothing for rows that are not all in memory. Got {type(decoder).__name__}."
+        )
+
+
+def _label_shares(
+    raw: Chunks, counted: Statistics, vocabulary: Vocabulary, weights: DoubleArray | None
+) -> tuple[float, DoubleArray]:
+    """Return how many labels a row has, and the share of the rows that has each label, by weight."""
+    if weights is None:
+        return counted.label_entries / counted.rows, counted.label_counts(vocabulary) / counted.rows
+    shares = raw.total(_WeightedLabels(vocabulary), split(weights / weights.sum(), raw.lengths))
+    return float(shares.sum()), shares
+
+
+@dataclass(frozen=True)
+class _WeightedLabels:
+    """The sum of the weights of the rows of a chunk that have each label."""
+
+    vocabulary: Vocabulary
+
+    def __call__(self, chunk: Examples, weights: DoubleArray) -> DoubleArray:
+        return weights @ labels_in_columns(chunk, self.vocabulary)
 
 
 def _check_refinement(memory: float, counted: Statistics, n_features: int, operator: Operator, raw: Chunks) -> float:
@@ -175,7 +278,9 @@ def _check_refinement(memory: float, counted: Statistics, n_features: int, opera
     return needed
 
 
-def update_chunks(model: CompressedLabelClassifier, raw: Chunks, *, sparse: bool = True) -> None:
+def update_chunks(
+    model: CompressedLabelClassifier, raw: Chunks, *, sparse: bool = True, weights: DoubleArray | None = None
+) -> None:
     """Learn from more rows, in chunks, as ``model.partial_fit`` on all of them at once does."""
     features = StreamedFeatures.fitted(model.features_, model.n_features_in_)
     counted = raw.total(Count())
@@ -187,7 +292,7 @@ def update_chunks(model: CompressedLabelClassifier, raw: Chunks, *, sparse: bool
     counts = counted.label_counts(vocabulary)
     sums = None if model.refiner_ is None else chunks.total(chunk_sums)
     with changing:
-        model._learn_more(vocabulary, design, lambda A: design.targets(A.compress, A.n_measurements), counts)
+        model._learn_more(vocabulary, design, lambda A: design.targets(A.compress, A.n_measurements), counts, weights)
         if model.refiner_ is not None:
             model.refiner_ = model.refiner_.updated_by(sums, counts)
 
@@ -225,7 +330,8 @@ def train_chunks(
         with _kept(None if scratch is None else scratch / "held-out") as kept:
             kept |= {} if kept else _try_on_held_out(model, raw, streamed, choices.random_state, memory)
         report |= kept["figures"]
-        model.learner.set_params(alpha=kept["alpha"])
+        if isinstance(model.learner, RidgeLearner):
+            model.learner.set_params(alpha=kept["alpha"])
     start = time.perf_counter()
     log("training on all rows")
     with nullcontext() if scratch is None else checkpoints_in(scratch / "all"):

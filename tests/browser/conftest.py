@@ -71,12 +71,8 @@ def models(tmp_path_factory):
 @pytest.fixture(scope="session")
 def server(models):
     """Return the address of a server of four models that does not learn."""
-    options = (
-        "--examples",
-        f"debtags={models / 'examples.jsonl'}",
-        "--vocabulary",
-        f"refined={models / 'subjects.ttl'}",
-    )
+    examples, vocabulary = f"debtags={models / 'examples.jsonl'}", f"refined={models / 'subjects.ttl'}"
+    options = ("--examples", examples, "--vocabulary", vocabulary)
     with Process(
         *options, *(models / f"{name}.model" for name in ("debtags", "other", "refined", "features"))
     ) as process:

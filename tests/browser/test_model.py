@@ -50,9 +50,8 @@ def test_what_a_model_is(open_page, server):
 def test_what_to_expect_with_pictures_and_their_numbers(reported):
     expect(reported.locator("#model-expected")).to_contain_text("81.2 %")
     expect(reported.locator("#model-expected")).to_contain_text("Measured on 3,000 rows")
-    expect(reported.locator("#model-expected")).to_contain_text(
-        "last 500 rows, by a model of those before them: P@1 70.1 %"
-    )
+    last = "last 500 rows, by a model of those before them: P@1 70.1 %"
+    expect(reported.locator("#model-expected")).to_contain_text(last)
     reliability, curve = reported.locator("figure.chart").all()
     assert reliability.locator("circle").count() == 4
     assert curve.locator("circle").count() == 9

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "simd.hpp"
@@ -106,46 +107,51 @@ inline int64_t most_positive(const float* c, const float* w, int64_t d, float* v
     return w ? argmax(PositiveWeighted{c, w}, d, value) : argmax(Positive{c}, d, value);
 }
 
-// The k largest values of those that are offered, in ascending order of their places, and where they are.
+// The k largest of the values that are offered, ties to the lowest place. What is not a number counts as less than any.
+template <class Value>
 class Largest {
   public:
-    explicit Largest(int64_t k) : k_(k) { kept_.reserve(2 * k + CHUNK); }
+    struct Entry {
+        Value value;
+        int64_t place;
+    };
 
-    // Smaller ones, or equal ones that come later, are not among them.
-    float bar() const { return bar_; }
+    explicit Largest(int64_t k) : k_(k) { kept_.reserve(2 * k); }
 
-    void offer(float value, int64_t place) {
-        if (full_ && !(value > bar_)) return;
-        kept_.push_back({value == value ? value : -INFINITY, place});
+    // A smaller value is not among them, nor is an equal one at a later place than any so far.
+    Value bar() const { return bar_; }
+
+    void offer(Value value, int64_t place) {
+        if (value < bar_) return;
+        kept_.push_back({value == value ? value : -std::numeric_limits<Value>::infinity(), place});
         if (static_cast<int64_t>(kept_.size()) >= 2 * k_) keep_best();
     }
 
-    // Their places, the largest value first, ties to the lowest place.
-    void write(std::vector<int64_t>& places) {
+    // The largest first.
+    const std::vector<Entry>& sorted() {
         if (static_cast<int64_t>(kept_.size()) > k_) keep_best();
         std::sort(kept_.begin(), kept_.end(), before);
-        places.clear();
-        for (const Entry& entry : kept_) places.push_back(entry.place);
+        return kept_;
+    }
+
+    void clear() {
+        kept_.clear();
+        bar_ = -std::numeric_limits<Value>::infinity();
     }
 
   private:
-    struct Entry {
-        float value;
-        int64_t place;
-    };
     static bool before(const Entry& a, const Entry& b) {
         return a.value > b.value || (a.value == b.value && a.place < b.place);
     }
     void keep_best() {
         std::nth_element(kept_.begin(), kept_.begin() + (k_ - 1), kept_.end(), before);
         kept_.resize(k_);
-        bar_ = kept_.back().value, full_ = true;
+        bar_ = kept_.back().value;
     }
 
     int64_t k_;
     std::vector<Entry> kept_;
-    float bar_ = -INFINITY;
-    bool full_ = false;  // there are k values, and the bar is the least of them
+    Value bar_ = -std::numeric_limits<Value>::infinity();  // the least of k values, if there have been so many
 };
 
 // The k places with the largest values, largest first, ties to the lowest.
@@ -154,7 +160,7 @@ void top_places(const Values& values, int64_t d, int64_t k, std::vector<int64_t>
     top.clear();
     k = std::min(k, d);
     if (k == 0) return;
-    Largest best(k);
+    Largest<float> best(k);
     const int64_t first = std::min(d, 2 * k);  // then there is a bar
     for (int64_t j = 0; j < first; ++j) best.offer(values.scalar(j), j);
     for (int64_t b = first; b < d; b += CHUNK) {
@@ -162,7 +168,19 @@ void top_places(const Values& values, int64_t d, int64_t k, std::vector<int64_t>
         if (!(largest(values, b, end) > best.bar())) continue;
         for (int64_t j = b; j < end; ++j) best.offer(values.scalar(j), j);
     }
-    best.write(top);
+    for (const auto& entry : best.sorted()) top.push_back(entry.place);
+}
+
+// The k largest entries of each row of a sparse matrix, largest first, in `labels` and `values` (n, k); the rest stays.
+inline void top_entries(const int64_t* indptr, const int32_t* indices, const double* data, int64_t n, int64_t k,
+                        int64_t* labels, float* values) {
+    Largest<double> best(k);
+    for (int64_t i = 0; i < n; ++i) {
+        best.clear();
+        for (int64_t e = indptr[i]; e < indptr[i + 1]; ++e) best.offer(data[e], indices[e]);
+        int64_t at = i * k;
+        for (const auto& entry : best.sorted()) labels[at] = entry.place, values[at++] = static_cast<float>(entry.value);
+    }
 }
 
 // The k columns with the largest |c_j|, and with the largest c_j.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import json
 import os
 import warnings
 import zlib
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
+from xml.parsers import expat
 
 from labelsense._storage import Parts, require, storable
 from labelsense.errors import FormatError, InputError
@@ -28,6 +30,7 @@ SKOS_FORMATS = {
     ".jsonld": "json-ld",
     ".n3": "n3",
 }
+MOST_BYTES = 2**30  # of a vocabulary that is unpacked
 NO_LANGUAGE = "und"  # what BCP 47 calls a language that nobody has stated
 
 
@@ -177,9 +180,12 @@ def read_subjects(path: str | os.PathLike[str]) -> Subjects:
 
 def _unpack(content: bytes, path: Any) -> bytes:
     try:
-        return gzip.decompress(content)
+        unpacked = gzip.GzipFile(fileobj=io.BytesIO(content)).read(MOST_BYTES + 1)
     except (EOFError, OSError, zlib.error):
         raise FormatError(f"{path} is not a whole gzip file.") from None
+    if len(unpacked) > MOST_BYTES:
+        raise FormatError(f"{path} must have at most {MOST_BYTES:,} bytes when it is unpacked. Got more.")
+    return unpacked
 
 
 def _as_text(content: bytes, path: Any) -> io.StringIO:
@@ -241,6 +247,10 @@ def _read_skos(content: bytes, path: Any, format: str) -> list[Subject]:
 
     graph = rdflib.Graph()
     try:
+        if format == "json-ld":
+            _refuse_fetching(json.loads(content))
+        if format == "xml":
+            _refuse_entities(content)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what it uses of its own
             graph.parse(data=content, format=format)
@@ -265,3 +275,26 @@ def _read_skos(content: bytes, path: Any, format: str) -> list[Subject]:
         )
 
     return [one(concept) for concept in sorted(concepts)]
+
+
+def _refuse_entities(content: bytes) -> None:
+    """Refuse XML whose entities are of entities, with which a short file can stand for a long text, or elsewhere."""
+
+    def look(name: str, is_parameter: bool, value: str | None, *elsewhere: str | None) -> None:
+        if value is None or "&" in value:
+            raise ValueError(f"The entity {name!r} must be plain text. Got one of other entities, or of another file.")
+
+    parser = expat.ParserCreate()
+    parser.EntityDeclHandler = look
+    parser.Parse(content, True)
+
+
+def _refuse_fetching(tree: Any) -> None:
+    """Refuse JSON-LD that names contexts elsewhere, which rdflib would read from other files or from the network."""
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            named = value if isinstance(value, list) else [value]
+            if key in ("@context", "@import") and any(isinstance(item, str) for item in named):
+                raise ValueError(f"{key} must be in the file itself, so that nothing is fetched. Got {value!r}.")
+    for item in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
+        _refuse_fetching(item)

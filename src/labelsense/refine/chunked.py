@@ -57,6 +57,7 @@ def fit_refiner(
     learner: RidgeLearner,
     reconstruction: Reconstruction,
     memory: float = math.inf,
+    weights: DoubleArray | None = None,
 ) -> Calibration:
     """Do what ``refiner.fit`` does.
 
@@ -73,31 +74,57 @@ def fit_refiner(
     reconstruction : Reconstruction
     memory : float
         How many bytes the rows may take that classifiers of labels are learned from.
+    weights : array (n,), optional
+        How much each row counts in the regressions. None is zero.
     """
     rows, d = X.chunks(), reconstruction.operator.n_labels
     numbers = np.concatenate(list(rows.results(_label_numbers)))
     k = candidates_for(numbers, d) if refiner.n_candidates == "auto" else min(int(refiner.n_candidates), d)
-    learning = _Learning(reconstruction, k, refiner.C, memory)
+    learning = _Learning(reconstruction, k, refiner.C, memory, weights)
     parts = []
     for number, (rest, held) in enumerate(refiner._folds(len(numbers))):
         log("refine: without fold %d of %d rows", number + 1, len(held))
-        step = next_step("fold")
-        with steps_within("fold"):
-            if (kept := step.load()) is None:
-                kept = _judged(learning, X, Z, learner, rest, held)
-                step.finish(kept)
-        parts.append(_from_state(kept, d))
+        parts.append(_judged(learning, X, Z, learner, rest, held))
     log("refine: all rows")
     refiner._stage, refiner.n_candidates_ = learning.stage(rows, H), k
     return refiner._judge(refiner._stage.judges(), parts)
 
 
+def rehearse(
+    refiner: Refiner,
+    X: ChunkedDesign,
+    Z: ChunkedTargets,
+    learner: RidgeLearner,
+    reconstruction: Reconstruction,
+    n_last: int,
+    memory: float = math.inf,
+    weights: DoubleArray | None = None,
+) -> tuple[CSR, CSR]:
+    """Do what ``refiner.rehearse`` does after :func:`fit_refiner`; return also the labels of the last rows."""
+    log("refine: without the last %d rows", n_last)
+    learning = _Learning(reconstruction, refiner.n_candidates_, refiner.C, memory, weights)
+    every = np.arange(X.shape[0])
+    candidates, F, Y = _judged(learning, X, Z, learner, every[:-n_last], every[-n_last:])
+    return candidates.matrix(refiner._pooled.predict(F)), Y
+
+
 def _judged(
     learning: _Learning, X: ChunkedDesign, Z: ChunkedTargets, learner: RidgeLearner, rest: IntArray, held: IntArray
-) -> State:
+) -> tuple[Candidates, FloatArray, CSR]:
     """Learn from some rows; return the candidates of the others, what is said of each, and the labels."""
+    step = next_step("fold")
+    with steps_within("fold"):
+        if (kept := step.load()) is None:
+            kept = _judge(learning, X, Z, learner, rest, held)
+            step.finish(kept)
+    return _from_state(kept, learning.reconstruction.operator.n_labels)
+
+
+def _judge(
+    learning: _Learning, X: ChunkedDesign, Z: ChunkedTargets, learner: RidgeLearner, rest: IntArray, held: IntArray
+) -> State:
     some, model = X.rows(rest), learner.unfitted()
-    H = fit_out_of_sample(model, some, Z.part(rest))
+    H = fit_out_of_sample(model, some, Z.part(rest), None if learning.weights is None else learning.weights[rest])
     stage = learning.stage(some.chunks(), H)
     others = list(X.rows(held).chunks().results(_whole))
     F, Y = as_rows(sp.vstack([part.X for part in others])), sp.vstack([part.Y for part in others], format="csr")
@@ -126,15 +153,18 @@ class _Learning:
     n_candidates: int
     C: float
     memory: float
+    weights: DoubleArray | None
 
     def stage(self, rows: Chunks, H: Chunks) -> Stage:
         """Do what ``Stage.learn`` does, for rows in chunks, and their measurements out of sample."""
         operator, decoder, _ = self.reconstruction
+        log("refine: sums by label")
         counts = rows.total(_label_counts)
         sources: list[Source] = [Centroids.of(rows.total(chunk_sums))]
         measured = rows.beside(H)
         if has_linear_decoder(operator.n_measurements, operator.n_labels):
             sources.append(LinearDecoder.solve(measured.total(_moments)))
+        log("refine: %d candidates a row", self.n_candidates)
         shortlisted = measured.map(Shortlist(sources, operator, decoder, self.n_candidates), step="candidates")
         known = habits(shortlisted.total(_Habits(operator.n_labels, len(sources) + 2)), counts)
         ranker = train_ranker(rows.beside(shortlisted), operator.n_labels, self.C, self.memory)

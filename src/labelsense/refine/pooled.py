@@ -103,8 +103,8 @@ class PooledModel:
     def _linear(self, F: FloatArray) -> DoubleArray:
         """Return the log odds of each pair by the logistic regression."""
         slope = self.weights / self.scale
-        odds: DoubleArray = F @ slope + (self.intercept - self.mean @ slope)
-        return odds
+        odds = F @ slope.astype(np.float32)  # a copy of F in double would cost more than all the rest
+        return odds + (self.intercept - self.mean @ slope)
 
     def _to_parts(self) -> Parts:
         return dict(vars(self))

@@ -26,7 +26,7 @@ from labelsense.refine.sources import sums_by_label
 from labelsense.refine.stage import Stage, as_rows
 from labelsense.regress import Learner
 
-FOLDS = 5
+FOLDS = 10
 LEAST_ROWS = 10
 KS = (1, 3, 5)
 ALL = "all, pooled"

@@ -16,6 +16,7 @@ from labelsense.refine.candidates import Candidates, concatenate
 from labelsense.refine.sources import Source
 
 SCORE_NUMBERS = 2**20  # rows times labels that are scored at a time, by each source
+MOST_SCORED = 100_000  # labels up to which all of them are scored for each row
 
 
 class Reconstruction(NamedTuple):
@@ -51,14 +52,17 @@ def shortlist(
     """Return the candidates of each row, and for each source, then the decoder, the scores of each of them.
 
     Candidates are the k labels with the largest weighted sum of standardised scores, and all that the decoder chooses.
+    Where labels are too many for that, they are the k labels that the first source finds which can; the others, and the
+    decoder, speak of these as if there were no other labels.
     """
-    n, d = H.shape[0], reconstruction.operator.n_labels
+    (operator, decoder, state), n = reconstruction, H.shape[0]
+    d = operator.n_labels
     weights = [source.weight for source in sources]
     if not n:
         return Candidates(np.zeros(1, np.int64), np.zeros(0, np.int32), d), np.zeros((len(sources) + 1, 0), np.float32)
 
     def choose(rows: slice) -> tuple[Candidates, FloatArray]:
-        decoded = reconstruction.decoder.decode(reconstruction.state, H[rows])
+        decoded = decoder.decode(state, H[rows])
         scores = [source.scores(X[rows], H[rows]) for source in sources]
         size = rows.stop - rows.start
         most = min(d, k + int(np.diff(decoded.indptr).max(initial=0)))
@@ -72,5 +76,15 @@ def shortlist(
         values = [block[row, candidates.labels] for block in scores]
         return candidates, np.stack([*values, candidates.look_up(decoded)])
 
-    parts = map_rows(choose, n, max(1, min(256, SCORE_NUMBERS // d)), -1)
+    def find(rows: slice) -> tuple[Candidates, FloatArray]:
+        X_rows, H_rows = X[rows], H[rows]
+        candidates = next(found for source in sources if (found := source.find(X_rows, k)) is not None)
+        values = [source.score(X_rows, H_rows, candidates) for source in sources]
+        decoded = decoder.decode_among(operator, state, H_rows, candidates.starts, candidates.labels)
+        return candidates, np.stack([*values, decoded])
+
+    if d > MOST_SCORED:
+        parts = map_rows(find, n, 256, -1)
+    else:
+        parts = map_rows(choose, n, max(1, min(256, SCORE_NUMBERS // d)), -1)
     return concatenate([part for part, _ in parts]), np.concatenate([values for _, values in parts], axis=1)

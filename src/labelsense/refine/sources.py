@@ -16,12 +16,15 @@ import scipy.sparse as sp
 from labelsense import _kernels
 from labelsense._blocks import row_blocks
 from labelsense._storage import Parts, require, require_array, storable
-from labelsense._typing import CSR, DoubleArray, FloatArray, IntArray
+from labelsense._typing import CSR, DoubleArray, FloatArray
 from labelsense.compress.base import Operator, inverse_norms
+from labelsense.labels import scale_columns
 from labelsense.refine.candidates import Candidates
+from labelsense.refine.ranker import Arrays, Ranker, csr_arrays
 
 GEMM_ROWS = 1024
-STRONGEST = 50  # features of a row that count for centroids
+STRONGEST = 50  # features of a row that count for centroids, and features by which a label is found
+MOST_FOUND = 2000  # labels that are found by a feature
 PENALTY = 0.1  # of the linear decoder, as a share of the mean square of a measurement
 
 
@@ -42,6 +45,14 @@ class Source(ABC):
     @abstractmethod
     def scores(self, X: CSR, H: FloatArray) -> FloatArray:
         """Return the scores of a block of rows, dense (n, d)."""
+
+    def score(self, X: CSR, H: FloatArray, candidates: Candidates) -> FloatArray:
+        """Return the scores of the candidates of a block of rows."""
+        return self.scores(X, H)[candidates.row, candidates.labels]
+
+    def find(self, X: CSR, k: int) -> Candidates | None:
+        """Return about the k best labels of each row, without a look at all; None if it cannot."""
+        return None
 
     def own(self, X: CSR, H: FloatArray, Y: CSR, candidates: Candidates, values: FloatArray) -> FloatArray:
         """Return scores of rows that it has learned from as if it had not, given those with them."""
@@ -65,6 +76,10 @@ class Correlations(Source):
 
     def scores(self, X: CSR, H: FloatArray) -> FloatArray:
         return self.operator.correlate(H) * self._inverse
+
+    def score(self, X: CSR, H: FloatArray, candidates: Candidates) -> FloatArray:
+        values = self.operator.correlate_among(H, candidates.starts, candidates.labels)
+        return values * self._inverse[candidates.labels]
 
     @cached_property
     def _inverse(self) -> FloatArray:
@@ -190,12 +205,36 @@ class Centroids(Source):
     def scores(self, X: CSR, H: FloatArray) -> FloatArray:
         X = _strongest(X)
         out = np.empty((X.shape[0], self.sums.shape[1]), np.float32)
-        _kernels.times_sparse(
-            X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, 0, X.shape[0], *self._arrays, out
-        )
-        out *= inverse_norms(self.lengths)
+        _kernels.times_sparse(*csr_arrays(X), 0, X.shape[0], *csr_arrays(self.sums), out)
+        out *= self._inverse
         out *= inverse_norms(_row_lengths(X))[:, None]
         return out
+
+    def score(self, X: CSR, H: FloatArray, candidates: Candidates) -> FloatArray:
+        X = _strongest(X)
+        scale = self._inverse[candidates.labels] * inverse_norms(_row_lengths(X))[candidates.row]
+        return self._linear.margins(X, candidates) * scale
+
+    def find(self, X: CSR, k: int) -> Candidates:
+        X, d = _strongest(X), len(self.lengths)
+        labels, counts = np.empty((X.shape[0], k), np.int32), np.empty(X.shape[0], np.int64)
+        _kernels.nearest(*csr_arrays(X), *self._index, d, labels, counts)
+        return Candidates(np.concatenate([[0], np.cumsum(counts)]), labels[np.arange(k) < counts[:, None]], d)
+
+    @cached_property
+    def _inverse(self) -> FloatArray:
+        return inverse_norms(self.lengths)
+
+    @cached_property
+    def _linear(self) -> Ranker:
+        """The sums as if they were linear classifiers."""
+        return Ranker(sp.csr_array(self.sums.T), np.zeros(len(self.lengths), np.float32))
+
+    @cached_property
+    def _index(self) -> Arrays:
+        """The labels of each feature, (p, d), with cosines: of each label the strongest features, of these the best."""
+        strongest = sp.csr_array(_strongest(self._linear.weights).T)
+        return csr_arrays(_strongest(scale_columns(strongest, self._inverse), MOST_FOUND))
 
     def own(self, X: CSR, H: FloatArray, Y: CSR, candidates: Candidates, values: FloatArray) -> FloatArray:
         mine = np.flatnonzero(candidates.are_in(Y))
@@ -213,10 +252,6 @@ class Centroids(Source):
         values = values.copy()
         values[mine] = left
         return values
-
-    @cached_property
-    def _arrays(self) -> tuple[IntArray, Any, FloatArray]:
-        return self.sums.indptr.astype(np.int64), self.sums.indices.astype(np.int32), self.sums.data
 
     def updated(self, sums: CSR) -> Centroids:
         known = sp.csr_array((self.sums.data, self.sums.indices, self.sums.indptr), shape=sums.shape)
@@ -241,16 +276,14 @@ def sums_by_label(X: CSR, Y: CSR) -> CSR:
     return sp.csr_array(_strongest(X).T @ Y)
 
 
-def _strongest(X: CSR) -> CSR:
+def _strongest(X: CSR, most: int = STRONGEST) -> CSR:
     """Return rows with the features that are largest in magnitude, the others left out."""
     counts = np.diff(X.indptr)
-    if counts.max(initial=0) <= STRONGEST:
+    if counts.max(initial=0) <= most:
         return X
     kept = np.empty(X.nnz, bool)
-    _kernels.mark_strongest(
-        X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, STRONGEST, kept.view(np.uint8)
-    )
-    indptr = np.concatenate([[0], np.cumsum(np.minimum(counts, STRONGEST))])
+    _kernels.mark_strongest(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, most, kept.view(np.uint8))
+    indptr = np.concatenate([[0], np.cumsum(np.minimum(counts, most))])
     return sp.csr_array((X.data[kept], X.indices[kept], indptr), shape=X.shape)
 
 

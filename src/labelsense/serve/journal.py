@@ -130,9 +130,10 @@ class Journal:
             _sync_folder(self.path.parent)
             return
         header, *entries = (record for record in records[:whole] if record is not None)
-        self.id, self.start, self._entries = str(header.get("journal")), int(header.get("start", 0)), entries
-        if [entry.get("n") for entry in entries] != list(range(self.start + 1, self.last + 1)):
+        start, numbers = header.get("start"), [entry.get("n") for entry in entries]
+        if type(start) is not int or numbers != list(range(start + 1, start + 1 + len(entries))):
             raise FormatError(f"{self.path} does not number its updates. Move it away to go on without them.")
+        self.id, self.start, self._entries = str(header.get("journal")), start, entries
         os.ftruncate(self._file.fileno(), sum(len(line) + 1 for line in lines[:whole]))
 
 
@@ -146,8 +147,11 @@ def _parse(line: bytes) -> Entry | None:
     checksum, _, content = line.partition(b" ")
     if not content or checksum != b"%08x" % zlib.crc32(content):
         return None
-    record: Entry = json.loads(content)
-    return record
+    try:
+        record = json.loads(content)
+    except (ValueError, RecursionError):  # no line of ours
+        return None
+    return record if isinstance(record, dict) else None
 
 
 def _sync_folder(folder: Path) -> None:

@@ -20,7 +20,7 @@ from labelsense.serve.problems import Problem
 
 FORM, MULTIPART, JSON = "application/x-www-form-urlencoded", "multipart/form-data", "application/json"
 FIELDS = 10_000  # of a form: a field is a label of a list at the most
-LARGEST = 1e30  # of a feature: what is made of it still fits into float32
+LARGEST = 1e15  # of a feature: sums of squares of many, which learning makes, still fit into float32
 LISTS = ("allow", "block")  # fields that are lists, also if they have one value
 LIMIT = 10  # suggestions, where nobody says
 
