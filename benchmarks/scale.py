@@ -36,7 +36,7 @@ ROWS = 20_000  # made at once
 WORDS, LABELS, LABEL_WORDS = 200_000, 4000, 3
 PIECES = 8
 IN_MEMORY = 1e18
-TEXTS = {"alpha": 1.0, "n_features": 5000, "n_measurements": 100, "hold_out": False, "held_out": "rows"}
+TEXTS = {"alpha": 1.0, "n_features": 2000, "n_measurements": 100, "hold_out": False, "held_out": "rows"}
 
 
 def keep(part, **figures):
@@ -315,7 +315,7 @@ def million(folder, n):
     rows = many_labels(np.random.default_rng(0))
     test = rows(2000)
     write_examples(folder / "million.xc", (rows(min(ROWS, n - start)) for start in range(0, n, ROWS)))
-    choices = {"alpha": 1.0, "n_measurements": 100, "hold_out": False, "features": "none"}
+    choices = {"alpha": 1.0, "n_measurements": 300, "hold_out": False, "features": "none"}
     found = train(folder / "million.xc", folder / "m", choices, memory=6e9)
     keep_steps("million", found)
     model = load_model(folder / "m", mmap=True)
