@@ -108,7 +108,7 @@ def equal(folder, n):
             **{f"expected P@{k}": round(found["expected"][f"P@{k}"], 4) for k in (1, 5)},
         )
     write_texts(folder / "others.jsonl", 5000, seed=1)
-    texts = [json.loads(line)["text"] for line in (folder / "others.jsonl").open()]
+    texts = [json.loads(line)["text"] for line in (folder / "others.jsonl").read_text().splitlines()]
     keep("equal", **compared([load_model(folder / name) for name in ("in memory", "in chunks")], texts))
 
 
@@ -240,7 +240,7 @@ def costs(folder, n):
 
     path, m = folder / "costs.jsonl", 100
     write_texts(path, n)
-    texts = [json.loads(line) for line in path.open()]
+    texts = [json.loads(line) for line in path.read_text().splitlines()]
     examples = Examples([row["text"] for row in texts], [row["labels"] for row in texts])
     features = StreamedFeatures(text_words(20_000))
     with serially(), Clock() as clock:

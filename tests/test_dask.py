@@ -34,7 +34,14 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"),
 ]
 SIZE = 45
-PARTS = {"compressor": "hadamard", "learner": RidgeLearner(0.5), "decoder": "omp", "refiner": None, "random_state": 0}
+PARTS = {
+    "compressor": "hadamard",
+    "learner": RidgeLearner(0.5),
+    "decoder": "omp",
+    "refiner": None,
+    "held_out": "rows",
+    "random_state": 0,
+}
 
 
 def blocks(values, size=SIZE):
@@ -174,6 +181,18 @@ class TestEqualsOneProcess:
         np.testing.assert_allclose(model.measure(X), expected.measure(X), atol=1e-4)
         top, wanted = model.predict_topk(X, 3).labels, expected.predict_topk(X, 3).labels
         assert (top == wanted).all(axis=1).mean() > 0.99
+
+    def test_the_last_rows_and_what_can_be_updated(self, client, monkeypatch):
+        monkeypatch.setattr(trees, "ROUNDS", 10)
+        parts = PARTS | {"learner": "auto", "refiner": Refiner(10, n_calibration=50), "budget": "fast"}
+        parts |= {"held_out": "last", "updatable": True, "features": "none"}
+        expected = CompressedLabelClassifier(**parts).fit(X, Y)
+        model = DaskCompressedLabelClassifier(**parts, client=client).fit(dask_array(X), dask_array(Y))
+        assert str(model.report_) == str(expected.report_)
+        assert model.report_.expected_last
+        for each, *rows in ((model, blocks(X[:90]), blocks(Y[:90])), (expected, X[:90], Y[:90])):
+            each.partial_fit(*rows)
+        np.testing.assert_allclose(model.measure(X), expected.measure(X), atol=1e-4)
 
     def test_updates_with_weights(self, client):
         weights = np.random.default_rng(0).integers(0, 3, 400).astype(float)
