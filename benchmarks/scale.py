@@ -36,7 +36,7 @@ ROWS = 20_000  # made at once
 WORDS, LABELS, LABEL_WORDS = 200_000, 4000, 3
 PIECES = 8
 IN_MEMORY = 1e18
-TEXTS = {"alpha": 1.0, "n_features": 5000, "n_measurements": 100, "hold_out": False, "held_out": "rows"}
+TEXTS = {"alpha": 1.0, "n_features": 2000, "n_measurements": 100, "hold_out": False, "held_out": "rows"}
 
 
 def keep(part, **figures):
@@ -108,7 +108,7 @@ def equal(folder, n):
             **{f"expected P@{k}": round(found["expected"][f"P@{k}"], 4) for k in (1, 5)},
         )
     write_texts(folder / "others.jsonl", 5000, seed=1)
-    texts = [json.loads(line)["text"] for line in (folder / "others.jsonl").open()]
+    texts = [json.loads(line)["text"] for line in (folder / "others.jsonl").read_text().splitlines()]
     keep("equal", **compared([load_model(folder / name) for name in ("in memory", "in chunks")], texts))
 
 
@@ -240,7 +240,7 @@ def costs(folder, n):
 
     path, m = folder / "costs.jsonl", 100
     write_texts(path, n)
-    texts = [json.loads(line) for line in path.open()]
+    texts = [json.loads(line) for line in path.read_text().splitlines()]
     examples = Examples([row["text"] for row in texts], [row["labels"] for row in texts])
     features = StreamedFeatures(text_words(20_000))
     with serially(), Clock() as clock:
@@ -315,7 +315,7 @@ def million(folder, n):
     rows = many_labels(np.random.default_rng(0))
     test = rows(2000)
     write_examples(folder / "million.xc", (rows(min(ROWS, n - start)) for start in range(0, n, ROWS)))
-    choices = {"alpha": 1.0, "n_measurements": 100, "hold_out": False, "features": "none"}
+    choices = {"alpha": 1.0, "n_measurements": 300, "hold_out": False, "features": "none"}
     found = train(folder / "million.xc", folder / "m", choices, memory=6e9)
     keep_steps("million", found)
     model = load_model(folder / "m", mmap=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.svm import LinearSVR
+from sklearn.svm import SVR
 from test_cli import LISTS, TEXTS, X, Y, run
 
 from labelsense import CompressedLabelClassifier, HadamardCompressor, RidgeLearner, load_model
@@ -34,7 +34,14 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"),
 ]
 SIZE = 45
-PARTS = {"compressor": "hadamard", "learner": RidgeLearner(0.5), "decoder": "omp", "refiner": None, "random_state": 0}
+PARTS = {
+    "compressor": "hadamard",
+    "learner": RidgeLearner(0.5),
+    "decoder": "omp",
+    "refiner": None,
+    "held_out": "rows",
+    "random_state": 0,
+}
 
 
 def blocks(values, size=SIZE):
@@ -145,7 +152,7 @@ class TestEqualsOneProcess:
 
     def test_regressors_of_scikit_learn(self, client):
         """Rows in memory; the workers fit the regressors."""
-        parts = PARTS | {"compressor": HadamardCompressor(8), "learner": LinearSVR(random_state=0)}
+        parts = PARTS | {"compressor": HadamardCompressor(8), "learner": SVR()}
         model = DaskCompressedLabelClassifier(**parts, client=client).fit(X[:100], Y[:100])
         expected = CompressedLabelClassifier(**parts).fit(X[:100], Y[:100])
         np.testing.assert_array_equal(model.measure(X), expected.measure(X))
@@ -174,6 +181,18 @@ class TestEqualsOneProcess:
         np.testing.assert_allclose(model.measure(X), expected.measure(X), atol=1e-4)
         top, wanted = model.predict_topk(X, 3).labels, expected.predict_topk(X, 3).labels
         assert (top == wanted).all(axis=1).mean() > 0.99
+
+    def test_the_last_rows_and_what_can_be_updated(self, client, monkeypatch):
+        monkeypatch.setattr(trees, "ROUNDS", 10)
+        parts = PARTS | {"learner": "auto", "refiner": Refiner(10, n_calibration=50), "budget": "fast"}
+        parts |= {"held_out": "last", "updatable": True, "features": "none"}
+        expected = CompressedLabelClassifier(**parts).fit(X, Y)
+        model = DaskCompressedLabelClassifier(**parts, client=client).fit(dask_array(X), dask_array(Y))
+        assert str(model.report_) == str(expected.report_)
+        assert model.report_.expected_last
+        for each, *rows in ((model, blocks(X[:90]), blocks(Y[:90])), (expected, X[:90], Y[:90])):
+            each.partial_fit(*rows)
+        np.testing.assert_allclose(model.measure(X), expected.measure(X), atol=1e-4)
 
     def test_updates_with_weights(self, client):
         weights = np.random.default_rng(0).integers(0, 3, 400).astype(float)
@@ -266,7 +285,7 @@ class TestRefusals:
             DaskCompressedLabelClassifier(**PARTS, client=client).fit(rows, labels)
 
     def test_settings(self, client, tmp_path):
-        for weights, message in ((np.ones(399), "sample_weight.shape == .399"), (np.zeros(400), "must be positive")):
+        for weights, message in ((np.ones(399), "sample_weight.shape == .399"), (np.zeros(400), "non-zero|positive")):
             with pytest.raises(ValueError, match=message):
                 DaskCompressedLabelClassifier(**PARTS, client=client).fit(blocks(X), blocks(Y), weights)
         with pytest.raises(ValueError, match="learner must be ridge for rows that are not all in memory"):
