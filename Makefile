@@ -74,16 +74,18 @@ coverage: $(VENV)/.installed
 	$(BIN)/python -m coverage report
 
 # Mistakes put into the source one at a time, in a copy with the kernels in it: does a test fail? pyproject.toml says where.
-.venv-mutants/.installed: $(SOURCES)
-	@test -x .venv-mutants/bin/python || $(PYTHON) -m venv .venv-mutants
-	@echo "building labelsense for mutation testing ..."
-	@.venv-mutants/bin/python $(PIP) install --constraint constraints.txt ".[dev]" "mutmut==3.8.0"
+# The environment has mutmut, and takes the rest from the other one, except for the editable installation.
+.venv-mutants/.installed: $(VENV)/.installed
+	@$(PYTHON) -m venv --clear .venv-mutants
+	@.venv-mutants/bin/python $(PIP) install "mutmut==3.8.0" "pytest<9"
+	@echo "$(CURDIR)/$$(echo $(VENV)/lib/python3*/site-packages)" > $$(echo .venv-mutants/lib/python3*/site-packages)/tested.pth
 	@touch $@
 
 mutants: export OPENBLAS_NUM_THREADS := 1
+mutants: export PYTHONPATH := $(CURDIR)/build/mutants/mutants/src
 mutants: .venv-mutants/.installed
 	@mkdir -p build/mutants && cp -r src tests pyproject.toml README.md build/mutants
-	@cp .venv-mutants/lib/python3*/site-packages/labelsense/_kernels/*.so build/mutants/src/labelsense/_kernels
+	@cp $(VENV)/lib/python3*/site-packages/labelsense/_kernels/*.so build/mutants/src/labelsense/_kernels
 	cd build/mutants && ../../.venv-mutants/bin/python -m mutmut run --max-children 2
 	cd build/mutants && ../../.venv-mutants/bin/python -m mutmut results
 
@@ -181,6 +183,7 @@ lint: $(VENV)/.installed
 	@.venv-bench/bin/python $(PIP) install spams-bin || echo "spams-bin could not be installed: its columns will be empty"
 	@touch $@
 
+FIRST = $(shell sed -n 's/^REFERENCE = "\(.*\)".*/\1/p' benchmarks/history.py)  # beside which versions are measured
 ifdef AGAINST
 # Another commit, from a copy of its files and in an environment of its own, beside this one.
 OLD = .venv-against/$(shell git rev-parse --short "$(AGAINST)^{commit}")
@@ -198,7 +201,7 @@ else
 bench: .venv-bench/.installed
 	.venv-bench/bin/python benchmarks/decoding.py
 	.venv-bench/bin/python benchmarks/million_labels.py
-	.venv-bench/bin/python benchmarks/compare.py
+	$(MAKE) bench AGAINST=$(FIRST)
 endif
 
 # The peers pin other versions of NumPy: they live in an environment of their own.

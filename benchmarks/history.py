@@ -1,4 +1,4 @@
-"""What the versions took, as multiples of a matrix product in the same run: one file per version in benchmarks/history.
+"""What versions take, as multiples of what the first one takes in the same run: files in benchmarks/history.
 
     make bench
 
@@ -9,20 +9,25 @@ import json
 import os
 import platform
 import re
+import subprocess
 from datetime import date
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "history"
+REFERENCE = "ac88acc"  # version 0.1.0
 WORSE = 1.1  # times the ratio of the version before: more is a regression
 
 
-def write(version, commit, ratios):
-    """Write the file of a version, and return its path."""
+def write(ratios):
+    """Write the file of this version, and return its name."""
     import numpy as np
 
+    from labelsense import __version__
+
+    describe = ["git", "describe", "--always", "--dirty"]
     entry = {
-        "version": version,
-        "commit": commit,
+        "version": __version__,
+        "commit": subprocess.run(describe, capture_output=True, text=True, check=False).stdout.strip(),
         "date": date.today().isoformat(),
         "machine": {
             "processor": _processor(),
@@ -34,9 +39,9 @@ def write(version, commit, ratios):
         "ratios": {name: float(f"{ratio:.4g}") for name, ratio in ratios.items()},
     }
     FOLDER.mkdir(exist_ok=True)
-    path = FOLDER / f"{version}.json"
+    path = FOLDER / f"{__version__}.json"
     path.write_text(json.dumps(entry, indent=2) + "\n")
-    return path
+    return path.name
 
 
 def read(folder=FOLDER):

@@ -24,7 +24,8 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from labelsense import CompressedLabelClassifier, RidgeLearner, load_model
+from labelsense import CompressedLabelClassifier, HadamardCompressor, OMPDecoder, RidgeLearner, load_model
+from labelsense._blocks import serially
 from labelsense._html import BLUE, ORANGE, Curve, svg_chart
 from labelsense.data import Examples, write_examples
 
@@ -33,15 +34,16 @@ RESULTS = HERE / "scale.jsonl"
 FIGURE = HERE.parent / "docs" / "figures" / "scale-growth.svg"
 ROWS = 20_000  # made at once
 WORDS, LABELS, LABEL_WORDS = 200_000, 4000, 3
+PIECES = 8
 IN_MEMORY = 1e18
-TEXTS = {"alpha": 1.0, "n_features": 5000, "n_measurements": 100, "hold_out": False, "held_out": "rows"}
+TEXTS = {"alpha": 1.0, "n_features": 2000, "n_measurements": 100, "hold_out": False, "held_out": "rows"}
 
 
 def keep(part, **figures):
     """Print figures, and keep them."""
     print(f"{part}: " + ", ".join(f"{name} {value}" for name, value in figures.items()), flush=True)
     with RESULTS.open("a") as file:
-        file.write(json.dumps({"part": part, **figures}) + "\n")
+        file.write(json.dumps({"part": part, "command": " ".join(sys.argv[1:]), **figures}) + "\n")
 
 
 def zipf(rng, n, size):
@@ -75,7 +77,8 @@ def train(path, output, choices, **settings):
 def keep_steps(part, found, **about):
     """Keep what each step of a training took."""
     for step, row in found["steps"].items():
-        keep(f"{part}, steps", **about, step=step, **row)
+        if row["seconds"] >= 0.1:
+            keep(f"{part}, steps", **about, step=step, **row)
 
 
 def compared(models, X):
@@ -105,7 +108,7 @@ def equal(folder, n):
             **{f"expected P@{k}": round(found["expected"][f"P@{k}"], 4) for k in (1, 5)},
         )
     write_texts(folder / "others.jsonl", 5000, seed=1)
-    texts = [json.loads(line)["text"] for line in (folder / "others.jsonl").open()]
+    texts = [json.loads(line)["text"] for line in (folder / "others.jsonl").read_text().splitlines()]
     keep("equal", **compared([load_model(folder / name) for name in ("in memory", "in chunks")], texts))
 
 
@@ -129,14 +132,14 @@ def growth(folder, n):
     FIGURE.write_text(chart.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1) + "\n")
 
 
-def kills(folder, n):
+def kills(folder, n, times=10):
     """Kill training at ten random moments, each time from the start, go on, and compare bytes."""
     path = folder / "killed.jsonl"
     write_texts(path, n)
     whole, rng = train(path, folder / "expected", TEXTS, memory=1e9), random.Random(0)
     expected = (folder / "expected").read_bytes()
     settings = json.dumps({"choices": TEXTS, "memory": 1e9})
-    for _ in range(10):
+    for _ in range(times):
         moment = rng.uniform(0.05, 0.95) * whole["seconds"]
         words = [sys.executable, HERE / "watched.py", path, folder / "m", settings]
         with subprocess.Popen(list(map(str, words)), stdout=subprocess.DEVNULL) as process:
@@ -202,75 +205,114 @@ def eurlex(folder, n):
 
 def workers(folder, n):
     """Train by one process, and by 1, 2 and 4 workers: seconds, bytes moved, peak memory, and whether bytes differ."""
-    path = folder / "spread.jsonl"
-    write_texts(path, n)
-    found = train(path, folder / "m0", TEXTS, memory=IN_MEMORY)
-    keep("workers", rows=n, workers="none", seconds=found["training_seconds"], client_MB=found["peak_MB"])
-    for count in (1, 2, 4):
-        found = train(path, folder / f"m{count}", TEXTS, workers=count)
-        keep(
-            "workers",
-            rows=n,
-            workers=count,
-            seconds=found["training_seconds"],
-            client_MB=found["peak_MB"],
-            worker_MB=max(found["worker_peaks_MB"]),
-            same_bytes=(folder / f"m{count}").read_bytes() == (folder / "m1").read_bytes(),
-        )
-        keep_steps("workers", found, workers=count)
+    path = folder / "parts"
+    path.mkdir()
+    for i in range(PIECES):
+        write_texts(path / f"part-{i}.jsonl", n // PIECES, seed=i)
+    for how, changed, settings in (("plain", {"refiner": None}, {"solver": "cg"}), ("refined", {}, {})):
+        found = train(path, folder / "m0", TEXTS | changed, memory=IN_MEMORY, **settings)
+        about = {"rows": n, "how": how}
+        keep("workers", **about, workers=0, seconds=found["training_seconds"], client_MB=found["peak_MB"])
+        for count in (1, 2, 4):
+            found = train(path, folder / f"m{count}", TEXTS | changed, workers=count, **settings)
+            keep(
+                "workers",
+                **about,
+                workers=count,
+                seconds=found["training_seconds"],
+                client_MB=found["peak_MB"],
+                worker_MB=max(found["worker_peaks_MB"]),
+                gradient_steps=found["gradient_steps"],
+                same_bytes=(folder / f"m{count}").read_bytes() == (folder / "m1").read_bytes(),
+            )
+            keep_steps("workers", found, how=how, workers=count)
 
 
 def costs(folder, n):
-    """Measure what the model of benchmarks/schedule.py is made of, on one core."""
-    from labelsense._blocks import serially
+    """Measure what the model of benchmarks/schedule.py is made of: seconds of one core, whoever else uses it."""
     from labelsense.data.statistics import Count, Finish, Tabulate
     from labelsense.features import text_words
     from labelsense.features.streams import StreamedFeatures
+    from labelsense.refine.ranker import Ranker
+    from labelsense.refine.shortlist import Reconstruction, shortlist
+    from labelsense.refine.sources import Centroids, Correlations
     from labelsense.regress.in_memory import as_design
 
-    path = folder / "costs.jsonl"
+    path, m = folder / "costs.jsonl", 100
     write_texts(path, n)
-    texts = [json.loads(line) for line in path.open()]
+    texts = [json.loads(line) for line in path.read_text().splitlines()]
     examples = Examples([row["text"] for row in texts], [row["labels"] for row in texts])
     features = StreamedFeatures(text_words(20_000))
-    with serially():
-        start = time.perf_counter()
+    with serially(), Clock() as clock:
         chunk = Tabulate(features)(examples)
-        tabulated = time.perf_counter()
+        clock.lap("tabulate")
         counted = Count(20_000)(chunk)
         features.fit(counted.rows, counted.rows_with, counted.occurrences)
-        finished = time.perf_counter()
+        clock.lap("count")
         ready = Finish(features, counted.vocabulary())(chunk)
-        made = time.perf_counter()
-        P = np.ones((features.n_features, 100), np.float32)
-        product = time.perf_counter()
+        clock.lap("finish")
+        P = np.ones((features.n_features, m), np.float32)
+        clock.lap("nothing")
         as_design(ready.X).normal_times(P, P[0], None)
-        end = time.perf_counter()
-    entries = ready.X.nnz
+        clock.lap("step")
+        rng = np.random.default_rng(0)
+        draw = many_labels(rng)
+        rows = draw(n)
+        A = HadamardCompressor(1000, random_state=0).fit(rows.Y.shape[1]).operator_
+        sources, reconstruction = [Correlations(A), Centroids.learn(rows.X, rows.Y)], Reconstruction.by(OMPDecoder(), A)
+        shortlist(sources, reconstruction, rows.X[:10], A.compress(rows.Y[:10]), 50)  # what is made once
+        H = A.compress(rows.Y)
+        clock.lap("nothing")
+        candidates, _ = shortlist(sources, reconstruction, rows.X, H, 50)
+        clock.lap("candidates")
+        Ranker.train(rows.X, rows.Y, candidates)
+        clock.lap("ranker")
+    entries, each = ready.X.nnz, {name: 1e6 * seconds / n for name, seconds in clock.seconds.items()}
     keep(
         "costs",
         bytes_per_row=round(path.stat().st_size / n),
         entries_per_row=round(entries / n, 1),
-        tabulate_us_per_row=round(1e6 * (tabulated - start) / n, 2),
-        count_us_per_row=round(1e6 * (finished - tabulated) / n, 2),
-        finish_us_per_row=round(1e6 * (made - finished) / n, 2),
-        step_ns_per_entry_and_measurement=round(1e9 * (end - product) / entries / 100, 4),
+        **{f"{name}_us_per_row": round(each[name], 2) for name in ("tabulate", "count", "finish", "candidates")},
+        step_ns_per_entry_and_measurement=round(1e3 * each["step"] / (entries / n) / m, 4),
+        ranker_ns_per_entry_of_a_pair=round(1e3 * each["ranker"] / (len(candidates) / n) / (rows.X.nnz / n), 2),
     )
 
 
-def million(folder, n):
-    """Train with a million labels and 2^18 features, and measure on new rows.
+class Clock:
+    """Seconds of this process, by name."""
+
+    def __enter__(self):
+        self.seconds, self.last = {}, time.process_time()
+        return self
+
+    def lap(self, name):
+        """End a part, and begin the next."""
+        now = time.process_time()
+        self.seconds[name], self.last = now - self.last, now
+
+    def __exit__(self, *_):
+        pass
+
+
+def many_labels(rng):
+    """Return what draws rows with a million labels and 2^18 features.
 
     A label has four features, and each row those of its labels, and noise: labels that were seen can be told.
     """
-    rng, d, p = np.random.default_rng(0), 1_000_000, 2**18
+    d, p = 1_000_000, 2**18
     own = rng.integers(0, p, (d, 4))
 
-    def rows(n):
+    def draw(n):
         labels = zipf(rng, d, (n, 3))
         columns = np.concatenate([own[labels].reshape(n, 12), rng.integers(0, p, (n, 8))], axis=1)
         return Examples(*(indicators(places, width) for places, width in ((columns, p), (labels, d))))
 
+    return draw
+
+
+def million(folder, n):
+    """Train with a million labels and 2^18 features, and measure on new rows."""
+    rows = many_labels(np.random.default_rng(0))
     test = rows(2000)
     write_examples(folder / "million.xc", (rows(min(ROWS, n - start)) for start in range(0, n, ROWS)))
     choices = {"alpha": 1.0, "n_measurements": 300, "hold_out": False, "features": "none"}
@@ -305,21 +347,31 @@ def indicators(places, width):
 
 
 def big(folder, n):
-    """Train on a file of 5 GB within 1.5 GB, without refinement."""
-    path = folder / "big.jsonl"
-    write_texts(path, n)
-    found = train(path, folder / "m", TEXTS | {"refiner": None}, memory=1.5e9)
+    """Train on a file of features, 5 GB, within 1.5 GB, without refinement."""
+    rng, path = np.random.default_rng(0), folder / "big.xc"
+
+    def rows(n):
+        labels = zipf(rng, LABELS, (n, 3))
+        columns = np.concatenate([labels, rng.integers(LABELS, 2 * LABELS, (n, 117))], axis=1)
+        return Examples(indicators(columns, 2 * LABELS), indicators(labels, LABELS))
+
+    write_examples(path, (rows(min(ROWS, n - start)) for start in range(0, n, ROWS)))
+    choices = {"alpha": 1.0, "n_measurements": 50, "hold_out": False, "features": "none", "refiner": None}
+    found = train(path, folder / "m", choices, memory=1.5e9)
+    test = rows(5000)
+    figures = load_model(folder / "m").evaluate(test.X, test.Y)
     keep(
         "big",
         GB=round(path.stat().st_size / 1e9, 2),
         rows=n,
         seconds=found["seconds"],
         peak_MB=found["peak_MB"],
+        **{f"P@{k}": round(figures[f"P@{k}"], 4) for k in (1, 3)},
     )
     keep_steps("big", found)
 
 
-PARTS = {  # and how many rows: 404 bytes each, if they are texts
+PARTS = {  # and how many rows, of about 404 bytes where they are texts, and 800 in "big"
     "costs": (costs, 20_000),
     "equal": (equal, 500_000),
     "growth": (growth, 500_000),
@@ -327,7 +379,7 @@ PARTS = {  # and how many rows: 404 bytes each, if they are texts
     "eurlex": (eurlex, 15_449),
     "workers": (workers, 200_000),
     "million": (million, 1_000_000),
-    "big": (big, 12_500_000),
+    "big": (big, 6_000_000),
 }
 
 
@@ -338,6 +390,7 @@ def main():
     options = parser.parse_args()
     for name in options.only:
         function, rows = PARTS[name]
+        sys.argv[1:] = ["--only", name] + (["--share", f"{options.share:g}"] if options.share != 1 else [])
         folder = Path(tempfile.mkdtemp(dir=os.environ.get("LABELSENSE_BENCH")))
         try:
             function(folder, max(1, int(options.share * rows)))

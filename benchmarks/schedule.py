@@ -1,6 +1,6 @@
 """What training takes on machines that we do not have: a model of the schedule, checked against runs on this one.
 
-python benchmarks/scale.py costs workers growth    # measure first
+python benchmarks/scale.py --only costs workers    # measure first
 python benchmarks/schedule.py                      # then predict
 python benchmarks/schedule.py --write              # and put both into docs/scale.md
 
@@ -18,22 +18,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from scale import PIECES, TEXTS
 
 from labelsense._chunks import FAN_IN
 
 HERE = Path(__file__).parent
-STEPS = 30  # of conjugate gradients
+FITS = 8  # of all regressions if there is refinement: all rows and three folds, for all rows and for those but a few
+CANDIDATES = 50
 ADD = 1e9  # numbers that are added in a second
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What one core takes, as benchmarks/scale.py costs measures it: seconds."""
+    """What one core takes, as benchmarks/scale.py --only costs measures it: seconds."""
 
     tabulate: float  # a row
     count: float
     finish: float
     step: float  # an entry and a measurement, for X'(X P)
+    candidates: float  # a row, beyond 10^5 labels
+    ranker: float  # an entry of a pair of a row and a candidate
     bytes_per_row: float
     entries_per_row: float
 
@@ -45,6 +49,8 @@ class Costs:
             1e-6 * found["count_us_per_row"],
             1e-6 * found["finish_us_per_row"],
             1e-9 * found["step_ns_per_entry_and_measurement"],
+            1e-6 * found["candidates_us_per_row"],
+            1e-9 * found["ranker_ns_per_entry_of_a_pair"],
             found["bytes_per_row"],
             found["entries_per_row"],
         )
@@ -52,12 +58,14 @@ class Costs:
 
 @dataclass(frozen=True)
 class Problem:
-    """Rows, features and measurements, and in how many pieces the rows are."""
+    """Rows, features and measurements, in how many pieces the rows are, and steps of conjugate gradients."""
 
     rows: int
     features: int
     measurements: int
     pieces: int
+    steps: int = 30
+    refined: bool = True
 
 
 @dataclass(frozen=True)
@@ -113,12 +121,18 @@ def simulate(problem, cluster, costs, seed=0):
         "X'Z": (each(product / 2), *add_up(problem.pieces, 2 * size, cluster, rng)),
     }
     seconds, moving, moved = 0.0, 0.0, 0.0
-    for _ in range(STEPS):
+    for _ in range(problem.steps * (FITS if problem.refined else 1)):
         seconds += each(product)
         adding, bytes_added = add_up(problem.pieces, size, cluster, rng)
         sending = (1 + math.log2(cluster.workers)) * size / cluster.bandwidth
         moving, moved = moving + adding + sending, moved + bytes_added + size * cluster.workers
     found["conjugate gradients"] = (seconds, moving, moved)
+    if problem.refined:
+        pairs = CANDIDATES * costs.entries_per_row
+        shuffled = 2 * 8.0 * problem.rows * pairs * (1 - 1 / cluster.workers)
+        found["candidates, twice"] = (2 * each(costs.candidates), 0.0, 0.0)
+        passed = shuffled / cluster.workers / cluster.bandwidth
+        found["classifiers of labels, twice"] = (2 * each(costs.ranker * pairs), passed, shuffled)
     if cluster.failures:
         hours = sum(a + b for a, b, _ in found.values()) / 3600
         lost = rng.poisson(cluster.failures * cluster.workers * hours)
@@ -140,11 +154,11 @@ def table(found):
 
 def check(results, costs):
     """Return predicted and measured seconds of 1, 2 and 4 local workers; a task's cost is fitted to the first."""
-    runs = [line for line in results if line["part"] == "workers" and line["workers"]]
+    runs = [line for line in results if line["part"] == "workers" and line["workers"] and line["how"] == "plain"][-3:]
     if not runs:
-        return ["Not measured yet: `python benchmarks/scale.py workers`."]
-    pieces = max(1, round(runs[0]["rows"] * costs.bytes_per_row / 2**25))
-    problem = Problem(runs[0]["rows"], 10_000, 200, pieces)
+        return ["Not measured yet: `python benchmarks/scale.py --only workers`."]
+    sizes = runs[0]["rows"], TEXTS["n_features"], TEXTS["n_measurements"], PIECES
+    problem = Problem(*sizes, runs[0]["gradient_steps"], refined=False)
 
     def seconds(workers, task):
         cores = min(workers, len(os.sched_getaffinity(0)))
@@ -152,28 +166,27 @@ def check(results, costs):
         found = simulate(problem, cluster, costs)
         return sum(a + b for step, (a, b, _) in found.items() if step != "load and count")
 
-    grid = np.geomspace(1e-4, 1, 60)
-    task = min(grid, key=lambda task: abs(seconds(1, task) - runs[0]["training_seconds"]))
+    grid = np.geomspace(1e-4, 10, 100)
+    task = min(grid, key=lambda task: abs(seconds(1, task) - runs[0]["seconds"]))
     lines = [
         f"A task costs {1e3 * task:.1f} ms, fitted to the run with one worker.",
         "",
         "| workers | measured, s | predicted, s |",
         "|---|---|---|",
     ]
-    return lines + [
-        f"| {run['workers']} | {run['training_seconds']} | {seconds(run['workers'], task):.1f} |" for run in runs
-    ]
+    return lines + [f"| {run['workers']} | {run['seconds']} | {seconds(run['workers'], task):.1f} |" for run in runs]
 
 
 def measured(results):
     """Return what was measured, as tables."""
     lines = []
-    for part in dict.fromkeys(line["part"] for line in results):
-        rows = [line for line in results if line["part"] == part]
-        for names in dict.fromkeys(tuple(row)[1:] for row in rows):
-            lines += ["", f"`python benchmarks/scale.py {part}`", ""]
-            lines += [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
-            lines += [f"| {' | '.join(str(row[name]) for name in names)} |" for row in rows if tuple(row)[1:] == names]
+    for command in dict.fromkeys(line["command"] for line in results):
+        lines += ["", f"`python benchmarks/scale.py {command}`"]
+        rows = [line for line in results if line["command"] == command]
+        for part, *names in dict.fromkeys((row["part"], *list(row)[2:]) for row in rows):
+            same = [row for row in rows if [row["part"], *list(row)[2:]] == [part, *names]]
+            lines += ["", f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
+            lines += [f"| {' | '.join(str(row[name]) for name in names)} |" for row in same]
     return lines[1:]
 
 
@@ -184,6 +197,7 @@ def extrapolated(costs):
     lines = []
     for name, problem, cluster in (
         ("10^8 rows, 10^6 labels, 2^18 features, m = 1000, 100 workers of one core, 10 Gbit/s", hashed, Cluster(100)),
+        ("the same without refinement", replace(hashed, refined=False), Cluster(100)),
         ("the same with 3 million features", words, Cluster(100)),
         (
             "the same, a worker fails every 10 hours, times vary twice as much",

@@ -1,8 +1,16 @@
 """The service under load, and Annif serving omikuji on the same data, in one run: `make bench-service`.
 
+<<<<<<< HEAD
+Needs wrk. Prints requests per second, the median and the 99th percentile of the latency, errors, the server's CPU time
+for a request, which others on the machine hardly change, and memory: with gathering and without, for 64 connections
+that send one short text each time, to a refined model. `--seconds 60` is how long each is measured, `--requests` how
+many requests the last measurement sends while it watches memory; 0 leaves either out.
+=======
 Needs wrk. Prints requests per second, the median and the 99th percentile of the latency, errors and memory, with
-gathering and without, for 64 connections that send one short text each time. `--seconds 60` is how long each is
-measured, `--requests 1000000` how many requests the last measurement sends while it watches memory.
+gathering and without, for 64 connections that send one short text each time, to a refined model. `--seconds 60` is how
+long each is measured, `--requests 1000000` how many requests the last measurement sends while it watches memory;
+0 leaves either out.
+>>>>>>> main
 """
 
 from __future__ import annotations
@@ -61,15 +69,21 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         prepare(folder)
-        print(f"{CONNECTIONS} connections, {options.seconds} s each\n")
-        print("server                        requests/s   p50 ms   p99 ms   errors   memory MB")
-        for title, start in (("labelsense, gathering", ""), ("labelsense, one at a time", ALONE)):
-            with labelsense(folder, start) as (address, process):
-                show(title, measure(folder, address, options.seconds), process)
-        if options.annif is not None:
-            with annif(folder, options.annif.resolve()) as (address, process):
-                show("Annif, omikuji", measure(folder, address, options.seconds), process)
-        watch_memory(folder, options.requests)
+        if options.seconds:
+            compare(folder, options.annif, options.seconds)
+        if options.requests:
+            watch_memory(folder, options.requests)
+
+
+def compare(folder: Path, environment: Path | None, seconds: int) -> None:
+    print(f"{CONNECTIONS} connections, {seconds} s each\n")
+    print("server                        requests/s   p50 ms   p99 ms   errors   CPU ms/request   memory MB")
+    for title, start in (("labelsense, gathering", ""), ("labelsense, one at a time", ALONE)):
+        with labelsense(folder, start) as (address, process):
+            show(title, measure(folder, address, process, seconds), process)
+    if environment is not None:
+        with annif(folder, environment.resolve()) as (address, process):
+            show("Annif, omikuji", measure(folder, address, process, seconds), process)
 
 
 def prepare(folder: Path) -> None:
@@ -145,18 +159,22 @@ def send(address: str) -> dict[str, object]:
         return json.load(answer)
 
 
-def measure(folder: Path, address: str, seconds: int) -> dict[str, float]:
+def measure(folder: Path, address: str, process: int, seconds: int) -> dict[str, float]:
     command = ["wrk", "-t2", f"-c{CONNECTIONS}", f"-d{seconds}s", "--timeout", "30s", "--latency", "-s"]
+    before = cpu_seconds(process)
     said = subprocess.run([*command, folder / "load.lua", address], check=True, capture_output=True, text=True).stdout
+    used = cpu_seconds(process) - before
     errors = re.findall(r"Non-2xx or 3xx responses: (\d+)", said) + re.findall(
         r"(?:connect|read|write|timeout) (\d+)", said
     )
+    requests = float(re.search(r"(\d+) requests in", said)[1])
     return {
         "rate": float(re.search(r"Requests/sec:\s+([\d.]+)", said)[1]),
         "p50": milliseconds(re.search(r"50%\s+([\d.]+\w+)", said)[1]),
         "p99": milliseconds(re.search(r"99%\s+([\d.]+\w+)", said)[1]),
         "errors": sum(map(int, errors)),
-        "requests": float(re.search(r"(\d+) requests in", said)[1]),
+        "requests": requests,
+        "cpu": 1000 * used / max(1.0, requests),
     }
 
 
@@ -168,7 +186,7 @@ def milliseconds(text: str) -> float:
 def show(title: str, found: dict[str, float], process: int) -> None:
     print(
         f"{title:<28} {found['rate']:>11.0f} {found['p50']:>8.1f} {found['p99']:>8.1f} {found['errors']:>8.0f} "
-        f"{memory(process):>11.0f}",
+        f"{found['cpu']:>16.2f} {memory(process):>11.0f}",
         flush=True,
     )
 
@@ -176,19 +194,27 @@ def show(title: str, found: dict[str, float], process: int) -> None:
 def memory(process: int) -> float:
     """Return the memory of a process and those it has started, in MB."""
     status = Path(f"/proc/{process}/status").read_text()
-    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1000 + sum(memory(int(child)) for child in children)
+    return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1000 + sum(map(memory, children(process)))
+
+
+def cpu_seconds(process: int) -> float:
+    """Return the CPU time that a process and those it has started have used."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") + sum(map(cpu_seconds, children(process)))
+
+
+def children(process: int) -> list[int]:
+    return list(map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split()))
 
 
 def watch_memory(folder: Path, requests: int) -> None:
-    print(f"\nMemory over {requests:,} requests\n   requests   memory MB")
-    done = 0.0
+    print(f"\nMemory over {requests:,} requests\n   requests   memory MB   errors")
+    done = errors = 0.0
     with labelsense(folder, "") as (address, process):
-        measure(folder, address, 1)
-        print(f"{0:>11,} {memory(process):>11.1f}", flush=True)
         while done < requests:
-            done += measure(folder, address, 10)["requests"]
-            print(f"{done:>11,.0f} {memory(process):>11.1f}", flush=True)
+            found = measure(folder, address, process, 10)
+            done, errors = done + found["requests"], errors + found["errors"]
+            print(f"{done:>11,.0f} {memory(process):>11.1f} {errors:>8.0f}", flush=True)
 
 
 if __name__ == "__main__":

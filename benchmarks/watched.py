@@ -112,7 +112,7 @@ def train_in_chunks(path, output, settings):
     """Train as `labelsense train --memory` does."""
     out_of_core.EXPANSION = 1e6  # in chunks, whatever the size
     training = out_of_core.train_file(path, output, settings["choices"], memory=settings["memory"])
-    return training.report, [], []
+    return training, [], []
 
 
 def train_with_workers(path, output, settings):
@@ -125,7 +125,7 @@ def train_with_workers(path, output, settings):
         training = train_files(path, Choices(**settings["choices"]), client)
         found = list(client.run(read_worker).values())
     training.model.save(output)
-    return training.report, [each for moved, _ in found for each in moved], [peak for _, peak in found]
+    return training, [each for moved, _ in found for each in moved], [peak for _, peak in found]
 
 
 def main():
@@ -138,12 +138,12 @@ def main():
     start = time.time()
     with verbosity(1):
         train = train_with_workers if "workers" in settings else train_in_chunks
-        report, moved, peaks = train(path, output, settings)
+        training, moved, peaks = train(path, output, settings)
     found = {
         "seconds": round(time.time() - start, 1),
-        "training_seconds": round(report["seconds"], 1),
-        "rows": report["rows"],
-        "expected": report["expected"],
+        "training_seconds": round(training.report["seconds"], 1),
+        "expected": training.report["expected"],
+        "gradient_steps": training.model.learner_.n_iter_,
         "steps": steps.table(sent, moved),
     }
     found["peak_MB"] = max(row["peak_MB"] for row in found["steps"].values())

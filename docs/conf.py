@@ -89,7 +89,7 @@ html_theme_options = {
     "show_nav_level": 1,
     "footer_start": ["copyright"],
     "footer_end": [],
-    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
+    "secondary_sidebar_items": ["page-toc"],
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
     "back_to_top_button": False,

@@ -1,8 +1,8 @@
 """Use the service from Annif and annif-client, which are in an environment of their own; `make test-annif` runs this.
 
-Two models of the bundled debtags are served; Annif uses them as backends of kind `http`, one by one and in an ensemble,
-suggests and evaluates. What it measures must be what labelsense measures. Prints what they say, and fails if any of it
-is not so.
+Two models of the bundled debtags are served, a refined one and one that is not; Annif uses them as backends of kind
+`http`, one by one and in an ensemble, suggests and evaluates. What it measures must be what labelsense measures. Prints
+what they say, and fails if any of it is not so.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from labelsense.data import load_debtags
 from labelsense.metrics import precision_at_k
 
 BASE = "http://example.org/debtags/"
-TRAIN, TEST = 6000, 300
+TRAIN, TEST = 4000, 300
 CLIENT = """
 import sys, json
 from annif_client import AnnifClient
@@ -73,9 +73,15 @@ def make_models(folder: Path) -> tuple[list[str], list[list[str]], dict[str, flo
     texts, rows = documents(data.X_train, data.Y_train, TRAIN)
     test_texts, test_rows = documents(data.X_test, data.Y_test, TEST)
     expected = {}
-    for decoder in ("omp", "correlation"):
+    for decoder, refiner in (("omp", "auto"), ("correlation", None)):
         model = CompressedLabelClassifier(
-            HadamardCompressor(200), RidgeLearner(alpha=1.0), decoder, features="words", random_state=0
+            HadamardCompressor(200),
+            RidgeLearner(alpha=1.0),
+            decoder,
+            refiner=refiner,
+            features="words",
+            budget="fast",
+            random_state=0,
         )
         model.fit(texts, rows).save(folder / f"{decoder}.model")
         Y, _ = model.vocabulary_.read_counting_unknown(test_rows)

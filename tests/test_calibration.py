@@ -122,6 +122,19 @@ def test_thresholds_of_labels_cut_each_by_its_own():
     assert above(P, 0.5).toarray().tolist() == [[1, 1], [0, 1]]
 
 
+def test_what_is_meant_if_nothing_is_said():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(size=(20, 10))
+    Y = rng.uniform(size=p.shape) < p**2
+    assert len(reliability_curve(Y, p).n_pairs) == 20
+    assert calibration_error(Y, p) == calibration_error(Y, p, 20) != calibration_error(Y, p, 19)
+    assert label_thresholds(p, Y, 0.5).tolist() == label_thresholds(p, Y, 0.5, prior=50).tolist()
+    assert missed_share(Y, p) == 0
+    P, Y = [[0.3, 0, 0, 0, 0, 0], [0.9, 0.8, 0.5, 0.45, 0.4, 0.35]], [[1, 0, 0, 0, 0, 0], [1, 1, 0, 0, 0, 0]]
+    assert best_f1_threshold(P, Y) == best_f1_threshold(P, Y, "samples") == 0.3
+    assert best_f1_threshold(P, Y, "micro") == 0.8
+
+
 def test_nothing_stored():
     Y, P = np.eye(3), sp.csr_array((3, 3))
     assert (calibration_error(Y, P), missed_share(Y, P), best_f1_threshold(P, Y)) == (0, 1, 0.5)
@@ -132,5 +145,23 @@ def test_scores_that_are_no_probabilities_are_refused():
     for wrong, said in ((1.5, "1.5"), (-0.5, "-0.5"), (np.nan, "nan")):
         with pytest.raises(ValueError, match=f"probabilities must be from 0 to 1. Got {said}"):
             calibration_error(np.eye(2), sp.csr_array([[wrong, 0.0], [0, 0.5]]))
-    with pytest.raises(ValueError, match="probabilities must have the shape of Y_true"):
+    with pytest.raises(ValueError, match="^probabilities must have the shape of Y_true"):
         best_f1_threshold(np.eye(3), np.eye(2))
+    astray = sp.csr_array(np.eye(2))
+    astray.indices[0] = 7
+    with pytest.raises(ValueError, match="^probabilities must have column numbers from 0 to 1. Got 7"):
+        calibration_error(np.eye(2), astray)
+    with pytest.raises(ValueError, match="^Y_true must be binary"):
+        missed_share(np.eye(2) / 2, np.eye(2))
+
+
+def test_bad_settings_are_refused():
+    P = np.eye(2)
+    with pytest.raises(ValueError, match="^n_bins must be at least 1. Got 0"):
+        reliability_curve(P, P, 0)
+    with pytest.raises(ValueError, match="^average must be one of 'samples', 'micro'"):
+        best_f1_threshold(P, P, "macro")
+    with pytest.raises(ValueError, match="^prior must be finite and at least 0. Got -1"):
+        label_thresholds(P, P, 0.5, prior=-1)
+    with pytest.raises(ValueError, match="^default must be finite and at least 0. Got -1"):
+        label_thresholds(P, P, -1)

@@ -169,5 +169,3 @@ class TestBoundedMemory:
         design = in_chunks(X, Y, [100])
         with pytest.raises(ValueError, match="solver must be 'primal' or 'cg' for rows that are not in memory"):
             RidgeLearner(1, solver="dual").fit(design, design.targets(operator.compress, 20))
-        with pytest.raises(ValueError, match="sample_weight must be None for rows that are not in memory"):
-            RidgeLearner(1).fit(design, design.targets(operator.compress, 20), np.ones(400))

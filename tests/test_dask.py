@@ -5,20 +5,21 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.svm import SVR
 from test_cli import LISTS, TEXTS, X, Y, run
 
-from labelsense import CompressedLabelClassifier, RidgeLearner, load_model
+from labelsense import CompressedLabelClassifier, HadamardCompressor, RidgeLearner, load_model
 from labelsense._chunks import ListChunks
 from labelsense.data import Examples, write_examples
 from labelsense.data.splits import split_files
-from labelsense.refine import Refiner
+from labelsense.refine import Refiner, trees
 
 da = pytest.importorskip("dask.array")
 import dask.bag as db  # noqa: E402
@@ -33,7 +34,14 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"),
 ]
 SIZE = 45
-PARTS = {"compressor": "hadamard", "learner": RidgeLearner(0.5), "decoder": "omp", "refiner": None, "random_state": 0}
+PARTS = {
+    "compressor": "hadamard",
+    "learner": RidgeLearner(0.5),
+    "decoder": "omp",
+    "refiner": None,
+    "held_out": "rows",
+    "random_state": 0,
+}
 
 
 def blocks(values, size=SIZE):
@@ -142,6 +150,15 @@ class TestEqualsOneProcess:
         top = model.predict_topk(read(tmp_path / name), 2)
         assert top.labels.compute().tolist() == expected.predict_topk(TEXTS, 2).labels.tolist()
 
+    def test_regressors_of_scikit_learn(self, client):
+        """Rows in memory; the workers fit the regressors."""
+        parts = PARTS | {"compressor": HadamardCompressor(8), "learner": SVR()}
+        model = DaskCompressedLabelClassifier(**parts, client=client).fit(X[:100], Y[:100])
+        expected = CompressedLabelClassifier(**parts).fit(X[:100], Y[:100])
+        np.testing.assert_array_equal(model.measure(X), expected.measure(X))
+        fitted = client.run_on_scheduler(lambda dask_scheduler: [str(key) for key in dask_scheduler.task_prefixes])
+        assert any("fit_one" in name for name in fitted)
+
     def test_updates(self, client):
         model = DaskCompressedLabelClassifier(**PARTS, client=client)
         expected = CompressedLabelClassifier(**PARTS)
@@ -151,6 +168,38 @@ class TestEqualsOneProcess:
         assert model.labels_ == expected.labels_
         assert not hasattr(model, "predict_proba")
         np.testing.assert_array_equal(model.label_counts_, expected.label_counts_)
+        np.testing.assert_allclose(model.measure(X), expected.measure(X), atol=1e-4)
+
+    @pytest.mark.parametrize("pieces", [True, False], ids=["in pieces", "in memory"])
+    def test_weights(self, pieces, client, monkeypatch):
+        monkeypatch.setattr(trees, "ROUNDS", 10)
+        weights = np.random.default_rng(0).integers(0, 3, 400).astype(float)
+        given = da.from_array(weights, chunks=SIZE) if pieces else weights
+        parts = PARTS | {"compressor": "whitened", "refiner": Refiner(10, n_calibration=50) if pieces else None}
+        expected = CompressedLabelClassifier(**parts).fit(X, Y, weights)
+        model = DaskCompressedLabelClassifier(**parts, client=client).fit(dask_array(X), dask_array(Y), given)
+        np.testing.assert_allclose(model.measure(X), expected.measure(X), atol=1e-4)
+        top, wanted = model.predict_topk(X, 3).labels, expected.predict_topk(X, 3).labels
+        assert (top == wanted).all(axis=1).mean() > 0.99
+
+    def test_the_last_rows_and_what_can_be_updated(self, client, monkeypatch):
+        monkeypatch.setattr(trees, "ROUNDS", 10)
+        parts = PARTS | {"learner": "auto", "refiner": Refiner(10, n_calibration=50), "budget": "fast"}
+        parts |= {"held_out": "last", "updatable": True, "features": "none"}
+        expected = CompressedLabelClassifier(**parts).fit(X, Y)
+        model = DaskCompressedLabelClassifier(**parts, client=client).fit(dask_array(X), dask_array(Y))
+        assert str(model.report_) == str(expected.report_)
+        assert model.report_.expected_last
+        for each, *rows in ((model, blocks(X[:90]), blocks(Y[:90])), (expected, X[:90], Y[:90])):
+            each.partial_fit(*rows)
+        np.testing.assert_allclose(model.measure(X), expected.measure(X), atol=1e-4)
+
+    def test_updates_with_weights(self, client):
+        weights = np.random.default_rng(0).integers(0, 3, 400).astype(float)
+        model, expected = DaskCompressedLabelClassifier(**PARTS, client=client), CompressedLabelClassifier(**PARTS)
+        for rows in (slice(0, 200), slice(200, 400)):
+            model.partial_fit(blocks(X[rows]), blocks(Y[rows]), weights[rows])
+            expected.partial_fit(X[rows], Y[rows], weights[rows])
         np.testing.assert_allclose(model.measure(X), expected.measure(X), atol=1e-4)
 
     def test_updates_of_a_refined_model(self, client, monkeypatch):
@@ -220,7 +269,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("rows", "labels", "message"),
         [
-            (X, Y, "X must be a dask array, series or bag.*Got csr_array. For rows in memory use"),
+            (blocks(X), Y, "y must be a dask array, series or bag.*Got csr_array. For rows in memory use"),
             (blocks(X), blocks(Y)[1:], "X and y must have the same pieces. Got 9 of X and 8 of y"),
             (blocks(X), blocks(Y, 44)[:9], "X and y must have the same number of rows"),
             (
@@ -236,8 +285,9 @@ class TestRefusals:
             DaskCompressedLabelClassifier(**PARTS, client=client).fit(rows, labels)
 
     def test_settings(self, client, tmp_path):
-        with pytest.raises(ValueError, match="sample_weight must be None for rows in pieces"):
-            DaskCompressedLabelClassifier(**PARTS, client=client).fit(blocks(X), blocks(Y), np.ones(400))
+        for weights, message in ((np.ones(399), "sample_weight.shape == .399"), (np.zeros(400), "non-zero|positive")):
+            with pytest.raises(ValueError, match=message):
+                DaskCompressedLabelClassifier(**PARTS, client=client).fit(blocks(X), blocks(Y), weights)
         with pytest.raises(ValueError, match="learner must be ridge for rows that are not all in memory"):
             DaskCompressedLabelClassifier(learner="kernel_ridge", client=client).fit(blocks(X), blocks(Y))
         write_examples(tmp_path / "d.jsonl", Examples(TEXTS, LISTS))
@@ -273,52 +323,79 @@ class TestSplits:
             split_files(tmp_path / "*.svm")
 
 
-def kill_first(client):
-    """Kill the first worker process."""
-    pids = client.run(os.getpid)
-    os.kill(pids[min(pids)], signal.SIGKILL)
+@pytest.fixture(scope="module")
+def processes():
+    """Two workers that are processes."""
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as client:
+        client.wait_for_workers(2)
+        yield client
 
 
-def killing(monkeypatch, client, method, number):
-    """Kill a worker process while a method of chunks is at work for this time; return what tells whether it was."""
-    calls, killed = 0, []
-    original = getattr(DaskChunks, method)
+def prepare(mark, place, number):
+    """In a worker: let this call of a function kill it, if none was killed before."""
+    if place is None:
+        return
+    module, *names, name = place.split("/")
+    owner, calls = import_module(module), 0
+    for inner in names:
+        owner = getattr(owner, inner)
+    original = getattr(owner, name)
 
-    def kill():
-        kill_first(client)
-        killed.append(calls)
-
-    def and_kill(*args):
+    def call(*args):
         nonlocal calls
         calls += 1
-        if calls == number:
-            threading.Thread(target=kill).start()
+        if calls == number and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
         return original(*args)
 
-    monkeypatch.setattr(DaskChunks, method, and_kill)
-    return killed
+    setattr(owner, name, call)
 
 
-def test_the_bytes_do_not_depend_on_workers_or_their_fate(tmp_path, monkeypatch):
+KILLS = {
+    "conjugate gradients": ("labelsense.regress.chunked/_normal_times", 5),
+    "ranker": ("labelsense.refine.label_blocks/_Learn/__call__", 2),
+}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(client, tmp_path_factory):
+    """The bytes of a refined model by two threads."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trees, "ROUNDS", 10)
+        return refined_bytes(client, tmp_path_factory.mktemp("model"))
+
+
+def refined_bytes(client, folder):
+    """Train by conjugate gradients, with refinement; return the model file."""
     rng = np.random.default_rng(0)
     X = sp.random_array((600, 200), density=0.05, rng=rng, dtype=np.float32).tocsr()
     Y = (sp.random_array((600, 40), density=0.05, rng=rng).tocsr() > 0).astype(np.float32)
     learner, refiner = RidgeLearner(0.5, solver="cg", tol=0.1, random_state=0), Refiner(10, n_calibration=50)
-    monkeypatch.setattr("labelsense.refine.trees.ROUNDS", 10)
-    found = []
-    for workers, deaths in ((1, []), (2, []), (2, [("total", 9), ("regroup", 1)])):
+    model = DaskCompressedLabelClassifier(**PARTS | {"learner": learner, "refiner": refiner}, client=client)
+    model.fit(blocks(X, 100), blocks(Y, 100)).save(folder / "m")
+    return (folder / "m").read_bytes()
+
+
+class TestTheSameBytes:
+    def test_by_one_worker_or_two(self, undisturbed, tmp_path, monkeypatch):
+        monkeypatch.setattr(trees, "ROUNDS", 10)
         with (
-            LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster,
+            LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
             Client(cluster) as client,
-            monkeypatch.context() as patch,
         ):
-            killed = [killing(patch, client, *death) for death in deaths]
-            model = DaskCompressedLabelClassifier(**PARTS | {"learner": learner, "refiner": refiner})
-            model.fit(blocks(X, 100), blocks(Y, 100))
-        assert all(killed)  # during conjugate gradients, and while classifiers of labels are learned
-        model.save(tmp_path / "m")
-        found.append((tmp_path / "m").read_bytes())
-    assert found[0] == found[1] == found[2]
+            assert refined_bytes(client, tmp_path) == undisturbed
+
+    @pytest.mark.parametrize("during", [None, *KILLS])
+    def test_by_processes_also_if_one_is_killed(self, during, processes, undisturbed, tmp_path, monkeypatch):
+        monkeypatch.setattr(trees, "ROUNDS", 10)
+        before = set(processes.run(os.getpid).values())
+        processes.run(prepare, tmp_path / "killed", *KILLS.get(during, (None, 0)))
+        assert refined_bytes(processes, tmp_path) == undisturbed
+        wait_until(lambda: len(processes.scheduler_info()["workers"]) == 2)
+        after = set(processes.run(os.getpid).values())
+        assert (tmp_path / "killed").exists() == (during is not None)
+        assert len(before - after) == (during is not None)
 
 
 def children(pid):

@@ -5,6 +5,8 @@ import re
 import sys
 from pathlib import Path
 
+from labelsense import __version__
+
 ROOT = Path(__file__).parents[1]
 sys.path += [str(ROOT / "benchmarks"), str(ROOT / "docs" / "extensions")]
 
@@ -26,10 +28,9 @@ def test_versions_are_read_in_their_order(tmp_path):
 
 def test_what_is_written_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr(history, "FOLDER", tmp_path / "history")
-    history.write("1.0.0", "abc", {"fit": 0.123456})
+    assert history.write({"fit": 0.123456}) == f"{__version__}.json"
     (found,) = history.read(tmp_path / "history")
-    assert found["ratios"] == {"fit": 0.1235}
-    assert found["commit"] == "abc"
+    assert (found["version"], found["ratios"]) == (__version__, {"fit": 0.1235})
     assert found["machine"].keys() == MACHINE.keys()
 
 

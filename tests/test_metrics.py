@@ -9,6 +9,7 @@ from hypothesis.extra import numpy as hnp
 from sklearn.metrics import ndcg_score
 
 from labelsense import TopK
+from labelsense.labels import top_k
 from labelsense.metrics import (
     coverage_at_k,
     inverse_propensities,
@@ -16,9 +17,12 @@ from labelsense.metrics import (
     precision_at_k,
     propensity_scored_precision_at_k,
     propensity_weights,
+    ranking_figures,
     recall_at_k,
+    split_largest,
     squared_error,
 )
+from labelsense.metrics.ranking import rank_precision
 
 
 @st.composite
@@ -73,6 +77,51 @@ def test_labels_without_column_are_part_of_the_best_possible(case, unseen):
     assert got == pytest.approx(expected)
 
 
+@given(rankings(), st.lists(st.integers(0, 3), min_size=6, max_size=6))
+def test_labels_without_column_are_not_found(case, unseen):
+    Y, scores, k = case
+    unseen = np.array(unseen[: len(Y)])
+    wide, more = np.hstack([Y, np.arange(3) < unseen[:, None]]), np.hstack([scores, np.zeros((len(Y), 3))])
+    for metric in (recall_at_k, ndcg_at_k):
+        assert metric(Y, scores, k, unseen=unseen) == pytest.approx(metric(wide, more, k))
+
+
+@given(rankings(), st.integers(0, 2))
+def test_all_figures_are_those_of_the_functions(case, unseen):
+    Y, scores, k = case
+    Y, scores, weights = sp.csr_array(Y), sp.csr_array(scores), np.linspace(1, 3, Y.shape[1] + 1)
+    figures = ranking_figures(Y, top_k(scores, 8), [1, k], unseen, weights)
+    for at in (1, k):
+        expected = {
+            f"P@{at}": precision_at_k(Y, scores, at),
+            f"recall@{at}": recall_at_k(Y, scores, at, unseen=unseen),
+            f"nDCG@{at}": ndcg_at_k(Y, scores, at, unseen=unseen),
+            f"PSP@{at}": propensity_scored_precision_at_k(
+                Y, scores, weights[:-1], at, unseen=unseen, unseen_weight=weights[-1]
+            ),
+            f"coverage@{at}": coverage_at_k(Y, scores, at),
+        }
+        assert {name: figures[name] for name in expected} == expected
+    assert "PSP@1" not in ranking_figures(Y, top_k(scores, 8), [1])
+    assert ranking_figures(Y, top_k(scores, 8), [1])["recall@1"] == recall_at_k(Y, scores, 1)
+
+
+def test_a_hit_counts_at_its_own_place():
+    Y, top = sp.csr_array([[1, 0, 1], [1, 0, 0]]), TopK(np.array([[1, 0, 2], [0, 2, -1]]), np.ones((2, 3)))
+    assert rank_precision(Y, top, 3).tolist() == [0.5, 0.5, 0.5]
+    assert rank_precision(Y, top, 2).tolist() == [0.5, 0.5]
+
+
+def test_the_five_best_are_judged_if_nothing_is_said():
+    rng = np.random.default_rng(0)
+    Y, scores, weights = rng.integers(0, 2, (30, 12)), rng.uniform(0.1, 1, (30, 12)), np.linspace(1, 2, 12)
+    for metric in (precision_at_k, recall_at_k, ndcg_at_k, coverage_at_k):
+        assert metric(Y[:2], scores[:2]) == metric(Y[:2], scores[:2], 5) != metric(Y[:2], scores[:2], 6)
+    got = propensity_scored_precision_at_k(Y, scores, weights)
+    assert got == propensity_scored_precision_at_k(Y, scores, weights, 5)
+    assert got != propensity_scored_precision_at_k(Y, scores, weights, 6)
+
+
 @given(rankings())
 def test_coverage_is_the_share_of_labels_that_some_row_has_among_its_best(case):
     Y, scores, k = case
@@ -111,12 +160,23 @@ def test_inverse_propensities_fall_with_frequency_and_follow_the_formula():
 def test_propensities_of_few_rows_are_one():
     assert propensity_weights([0, 1, 2], 2).tolist() == [1, 1, 1]
     assert np.isfinite(propensity_weights([0, 5], 100, b=0)).all()
+    assert propensity_weights([7], 100, a=0).tolist() == [np.log(100)]  # every label is annotated as often
 
 
 @given(rankings())
 def test_squared_error_is_the_mean_squared_distance(case):
     Y, scores, _ = case
     assert squared_error(Y, sp.csr_array(scores)) == pytest.approx(((Y - scores) ** 2).sum(axis=1).mean())
+
+
+@given(rankings())
+def test_the_largest_entries_and_the_others_make_up_a_row(case):
+    _, scores, k = case
+    head, tail = split_largest(sp.csr_array(scores), k)
+    assert (head + tail).toarray().tolist() == scores.tolist()
+    for row, kept in zip(scores, head.toarray(), strict=True):
+        largest = sorted(np.flatnonzero(row), key=lambda j: (-abs(row[j]), j))[:k]
+        assert np.flatnonzero(kept).tolist() == sorted(largest)
 
 
 def test_large_label_numbers_do_not_wrap():
@@ -136,3 +196,15 @@ def test_bad_input():
         squared_error(np.eye(2), np.eye(3))
     with pytest.raises(ValueError, match="weights must have one number per label, 2"):
         propensity_scored_precision_at_k(np.eye(2), np.eye(2), [1.0], 1)
+    with pytest.raises(ValueError, match="^Y_train must be binary"):
+        inverse_propensities([[2, 0]])
+    with pytest.raises(ValueError, match="^Y_true must be binary"):
+        coverage_at_k([[2, 0]], [[1, 0]])
+    with pytest.raises(ValueError, match="^Negative values in data: Y_true must be 1"):
+        squared_error([[-1, 0]], [[1, 0]])
+    with pytest.raises(ValueError, match="^a must be finite and at least 0. Got -1"):
+        propensity_weights([1], 10, a=-1)
+    with pytest.raises(ValueError, match="^b must be finite and at least 0. Got -1"):
+        propensity_weights([1], 10, b=-1)
+    with pytest.raises(ValueError, match="^n_samples must be at least 1. Got 0"):
+        propensity_weights([1], 0)

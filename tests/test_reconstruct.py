@@ -72,6 +72,18 @@ class TestContract:
         assert np.diff(out.indptr).max() <= 7
         assert out.indices.max() < 300
 
+    def test_among_some_labels_equals_a_matrix_of_these(self, decoder, compressor):
+        operator = make_operator(compressor, 200, 121)
+        H, _ = planted(dense(operator), 3, 9, noise=0.3, seed=3)
+        rng = np.random.default_rng(0)
+        chosen = [np.sort(rng.permutation(200)[:size]) for size in (30, 0, 2, 5, 17, 1, 40, 0, 30)]
+        starts, labels = np.concatenate([[0], np.cumsum(list(map(len, chosen)))]), np.concatenate(chosen)
+        chooses, state = decoder(n_nonzero=5), operator.kernel()
+        found = chooses.decode_among(operator, state, H, starts, labels)
+        expected = Decoder.decode_among(chooses, operator, state, H, starts, labels)
+        np.testing.assert_allclose(found, expected, atol=2e-3)
+        assert found.any()
+
     def test_path_equals_separate_runs(self, decoder, compressor):
         operator = make_operator(compressor, 150, 50)
         H, _ = planted(dense(operator), 4, 20, noise=0.5, seed=2)

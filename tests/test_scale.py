@@ -253,25 +253,36 @@ class TestKilled:
                     learn(f"killed {number}")
             assert learn(f"killed {number}") == expected, number
 
-    def test_by_the_system(self, tmp_path):
-        """A real kill -9, at a moment that is not chosen; then the same command."""
+    @pytest.mark.parametrize(
+        ("place", "number", "left"),
+        [
+            ("store.write_checked", 4, "rows/000002.safetensors"),
+            ("chunked.Shortlist.__call__", 2, "all/fold-0001/chunks-0000/complete.json"),
+            ("label_blocks._Learn.__call__", 3, "all/fold-0001/ranker-0001.safetensors"),
+        ],
+        ids=["rows", "candidates", "ranker"],
+    )
+    def test_by_the_system(self, place, number, left, tmp_path):
+        """A real kill -9, in the middle of a call of a function; then the same command."""
         write_examples(tmp_path / "d.jsonl", Examples(TEXTS, LISTS))
-        words = ["train", tmp_path / "d.jsonl", "-m", "30", "--memory", "1G", "-o"]
+        words = ["train", tmp_path / "d.jsonl", "-m", "30", "--alpha", "1", "--memory", "1G", "-o"]
         run(*words, tmp_path / "expected")
         script = (
-            "import sys, time; from labelsense import cli, _checkpoint; from labelsense.data import store\n"
-            "store.CHUNK_ROWS = 70; from labelsense import out_of_core as o; o.CHUNK_ROWS = 70; o.EXPANSION = 1e6\n"
-            "write = store.write_checked\n"
-            "def slowly(*args):\n    write(*args); print('written', flush=True); time.sleep(0.2)\n"
-            "store.write_checked = slowly; sys.argv[0] = 'labelsense'; cli.main()"
+            "import os, sys; from labelsense import cli, out_of_core as o; from labelsense.data import store\n"
+            "from labelsense.refine import chunked, label_blocks, trees\n"
+            "store.CHUNK_ROWS = o.CHUNK_ROWS = 70; o.EXPANSION = 1e6; trees.ROUNDS = 10\n"
+            f"original, calls = {place}, 0\n"
+            "def kill(*args):\n"
+            "    global calls; calls += 1\n"
+            f"    if calls == {number}: os.kill(os.getpid(), 9)\n"
+            "    return original(*args)\n"
+            f"{place} = kill; sys.argv[0] = 'labelsense'; cli.main()"
         )
         command = [sys.executable, "-c", script, *map(str, words), str(tmp_path / "m")]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-            for _ in range(4):
-                assert process.stdout.readline() == b"written\n"
-            process.send_signal(signal.SIGKILL)
+        assert subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode == -signal.SIGKILL
         scratch = tmp_path / ".m.scratch"
-        assert len(list(scratch.glob("rows/*.safetensors"))) >= 4
+        assert (scratch / left).exists()
+        assert not (tmp_path / "m").exists()
         run(*words, tmp_path / "m")
         assert (tmp_path / "m").read_bytes() == (tmp_path / "expected").read_bytes()
         assert not scratch.exists()

@@ -1,5 +1,6 @@
 """A model that is served learns exactly, each update once, whatever happens to the process."""
 
+import http.client
 import json
 import os
 import random
@@ -17,6 +18,7 @@ from serving import KEY, LABELS, TAGS, TEXTS, WITH_KEY, Process, make_model, sen
 from labelsense import CompressedLabelClassifier, RidgeLearner, load_model
 from labelsense.data.subjects import Subject, Subjects
 
+KILLED = (OSError, http.client.HTTPException, json.JSONDecodeError)  # what a client sees of it
 MORE = [("a cat and a fox", ["fox"]), ("a game for hens", ["game", "hen"]), ("red chess", ["chess", "red"])]
 
 
@@ -238,7 +240,7 @@ class Nursery:
 def test_every_acknowledged_update_is_present_once_after_twenty_kills(tmp_path):
     path = tmp_path / "model"
     base = make_model(path, reserve=8000, m=16)
-    acknowledged, sent, stop = set(), set(), threading.Event()
+    acknowledged, sent, answers, stop = set(), set(), [], threading.Event()
 
     def teach(name):
         i = 0
@@ -248,25 +250,34 @@ def test_every_acknowledged_update_is_present_once_after_twenty_kills(tmp_path):
             sent.add(label)
             try:
                 status, _ = send(nursery.address, f"{TAGS[1:]}/learn", documents([(f"fox {label}", [label])]), WITH_KEY)
-            except (OSError, json.JSONDecodeError):
-                time.sleep(0.01)  # it was killed
+            except KILLED:
+                time.sleep(0.01)
                 continue
             assert status == 204
             acknowledged.add(label)
 
+    def ask():
+        while not stop.is_set():
+            try:
+                answers.append(send(nursery.address, f"{TAGS[1:]}/suggest", {"text": "a red fox", "limit": 2}))
+            except KILLED:
+                time.sleep(0.01)
+
     chance = random.Random(0)
     with Nursery(path) as nursery:
-        teachers = [threading.Thread(target=teach, args=(f"t{i}",)) for i in range(4)]
-        for teacher in teachers:
-            teacher.start()
+        clients = [threading.Thread(target=teach, args=(f"t{i}",)) for i in range(4)] + [threading.Thread(target=ask)]
+        for client in clients:
+            client.start()
         for _ in range(20):
-            time.sleep(chance.uniform(0.01, 0.15))
+            known = len(acknowledged)
+            wait_for(lambda known=known: len(acknowledged) > known)
+            time.sleep(chance.uniform(0, 0.1))
             os.kill(nursery.server, signal.SIGKILL)
             nursery.start()
-        time.sleep(0.2)
+        wait_for(lambda: answers)
         stop.set()
-        for teacher in teachers:
-            teacher.join()
+        for client in clients:
+            client.join()
         os.kill(nursery.server, signal.SIGTERM)  # which learns and saves what is left
         nursery.process.stdin.close()
         assert nursery.process.wait(30) == 0
@@ -274,6 +285,8 @@ def test_every_acknowledged_update_is_present_once_after_twenty_kills(tmp_path):
     counts = dict(zip(model.labels_, model.label_counts_.tolist(), strict=True))
     present = {label for label in counts if label.startswith("t")}
     assert len(acknowledged) >= 20
+    assert answers
+    assert all(status == 200 and len(answer["results"]) == 2 for status, answer in answers)
     assert acknowledged <= present <= sent
     assert all(counts[label] == 1 for label in present)
     order = model.labels_[5:]

@@ -55,6 +55,12 @@ def test_labels_without_column_are_labels_that_are_not_found(case, unseen):
     assert precision_recall(Y, P, unseen=unseen) == pytest.approx(precision_recall(*wide))
 
 
+def test_the_mean_over_rows_is_what_is_meant_if_nothing_is_said():
+    Y, P = [[1, 1, 0], [0, 1, 0]], [[1, 0, 0], [0, 1, 0]]
+    assert f1_score(Y, P) == f1_score(Y, P, "samples") == pytest.approx((2 / 3 + 1) / 2)
+    assert f1_score(Y, P) != f1_score(Y, P, "micro")
+
+
 def test_a_million_labels_are_not_a_million_columns():
     d, n = 1_000_000, 20_000
     rng = np.random.default_rng(0)
@@ -68,7 +74,9 @@ def test_a_million_labels_are_not_a_million_columns():
 def test_bad_input():
     with pytest.raises(ValueError, match=r"Y_pred must have the shape of Y_true, \(2, 2\). Got \(2, 3\)"):
         f1_score(np.eye(2), np.ones((2, 3)))
-    with pytest.raises(ValueError, match="Y_pred must be binary.*Got 0.5"):
+    with pytest.raises(ValueError, match="^Y_true must be binary"):
+        label_table(np.eye(2) / 2, np.eye(2))
+    with pytest.raises(ValueError, match="^Y_pred must be binary.*Got 0.5"):
         precision_recall(np.eye(2), np.eye(2) / 2)
     with pytest.raises(ValueError, match="average must be one of 'samples', 'micro', 'macro'.*Got 'weighted'"):
         f1_score(np.eye(2), np.eye(2), "weighted")

@@ -1,7 +1,7 @@
 """Sessions in pages are run: what a page shows below a command is what it printed when the site was built.
 
-``{file} name`` writes a file into the page's own folder and shows it, ``{session}`` runs the lines that begin with "$ "
-there. A command that fails ends the build.
+``{file} name`` writes a file into the page's own folder and shows it with its name, ``{session}`` runs the lines that
+begin with "$ " there. A command that fails ends the build.
 """
 
 import os
@@ -11,6 +11,7 @@ import subprocess
 from pathlib import Path
 
 from docutils import nodes
+from sphinx.directives.code import container_wrapper
 from sphinx.util.docutils import SphinxDirective
 
 LANGUAGES = {".py": "python", ".jsonl": "json", ".json": "json"}
@@ -40,7 +41,8 @@ class File(Run):
     def run(self):
         name, text = self.arguments[0], "\n".join(self.content) + "\n"
         (self.folder() / name).write_text(text)
-        return [nodes.literal_block(text, text, language=LANGUAGES.get(Path(name).suffix, "text"))]
+        block = nodes.literal_block(text, text, language=LANGUAGES.get(Path(name).suffix, "text"))
+        return [container_wrapper(self, block, name)]
 
 
 class Session(Run):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any, NamedTuple
 
-WIDTH, HEIGHT, MARGIN = 380, 230, 42  # pixels
+WIDTH, HEIGHT, MARGIN, TOP = 380, 230, 42, 24  # pixels
 RIGHT = ' style="text-align:right"'
 # Okabe and Ito's colours, which people with any kind of colour vision can tell apart.
 BLUE, ORANGE = "#0072B2", "#E69F00"
@@ -74,7 +74,7 @@ def svg_chart(
     def place(x: float, y: float) -> tuple[float, float]:
         share = (_at(x, log_x) - low) / (high - low) if high > low else 0.5
         level = (min(max(y, bottom), top) - bottom) / (top - bottom)
-        return MARGIN + share * (right - MARGIN), HEIGHT - MARGIN - level * (HEIGHT - MARGIN - 12)
+        return MARGIN + share * (right - MARGIN), HEIGHT - MARGIN - level * (HEIGHT - MARGIN - TOP)
 
     parts = [_ticks(curves, y_range, place), _text(WIDTH / 2, HEIGHT - 6, x_label), _text(12, 10, y_label, "start")]
     for i, curve in enumerate(curves):

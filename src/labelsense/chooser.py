@@ -35,7 +35,7 @@ DECODED_ROWS = 128
 LEAST_MEASUREMENTS = 100
 MEMORY_SHARE = 0.5  # of what is free, for the kernel matrix or for a whitened A
 RARE = 1.0  # mean rows of a label in a sample of rows, below which labels are sampled instead
-FITS = 5  # fits of all rows that a fit with leave-one-out and refinement costs
+FITS = 10  # fits of all rows that leave-one-out, refinement and a rehearsal cost together
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class Budget:
 
 BUDGETS = {
     "fast": Budget(sample=1000, kernel_seconds=0, gain=0, thorough=False, n_calibration=1000, roots=4.0),
-    "balanced": Budget(sample=1500, kernel_seconds=20, gain=0.01, thorough=False, n_calibration=2000, roots=4.5),
-    "accurate": Budget(sample=4000, kernel_seconds=1200, gain=0, thorough=True, n_calibration=3000, roots=6.3),
+    "balanced": Budget(sample=1500, kernel_seconds=40, gain=0.01, thorough=False, n_calibration=2000, roots=4.5),
+    "accurate": Budget(sample=4000, kernel_seconds=300, gain=0, thorough=True, n_calibration=3000, roots=6.3),
 }
 
 

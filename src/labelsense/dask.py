@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from joblib import parallel_config
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
@@ -23,8 +24,15 @@ from labelsense._blocks import serially
 from labelsense._chunks import FAN_IN, Bound, Chunks
 from labelsense._memory import available_memory
 from labelsense._progress import log, verbosity
-from labelsense._typing import IntArray, RandomState
-from labelsense._validation import check_binary, check_places, check_representable, check_same_length, is_matrix
+from labelsense._typing import DoubleArray, IntArray, RandomState
+from labelsense._validation import (
+    check_binary,
+    check_places,
+    check_representable,
+    check_same_length,
+    check_weights,
+    is_matrix,
+)
 from labelsense.compress import Compressor
 from labelsense.data import Examples, stream_examples
 from labelsense.data.adapt import with_uris
@@ -226,7 +234,7 @@ class DaskCompressedLabelClassifier(CompressedLabelClassifier):
 
     ``fit`` and ``partial_fit`` take rows in pieces; so do the methods that predict, which then return collections of
     Dask that are computed when asked for, piece by piece. With rows in memory all methods are those of the ordinary
-    classifier. The learner must be ridge, the decoder one that does not learn.
+    classifier. For rows in pieces the learner must be ridge, and the decoder one that does not learn.
 
     X can be a dask array with dense or CSR blocks, a dask series or bag of texts, a list of delayed blocks of any of
     these, or what :func:`read` returns. y can be a dask array of 0 and 1, a dask series or bag of label lists, or a
@@ -290,17 +298,24 @@ n_jobs, verbose
         self.client = client
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DaskCompressedLabelClassifier:
-        """Learn from rows in pieces. Only sums over them come to the client."""
-        return self._fit_pieces("fit", X, y, sample_weight)
+        """Learn from rows in pieces. Only sums over them come to the client.
+
+        From rows in memory it learns as the ordinary classifier does; the workers fit the regressors of scikit-learn,
+        if the learner is one, several measurements at a time.
+        """
+        if _in_pieces(X):
+            return self._fit_pieces("fit", X, y, sample_weight)
+        with parallel_config("dask", client=self._client(), n_jobs=-1):
+            super().fit(X, y, sample_weight)
+        return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DaskCompressedLabelClassifier:
         """Learn from more rows in pieces, exactly."""
         if "learner_" not in vars(self):
             return self._fit_pieces("partial_fit", X, y, sample_weight)
-        _refuse_weights(sample_weight)
         features = StreamedFeatures.fitted(self.features_, self.n_features_in_)
         raw, sparse = tabulate(examples_of(X, y), features, self._client())
-        update_chunks(self, raw, sparse=sparse)
+        update_chunks(self, raw, sparse=sparse, weights=_weights(sample_weight, raw, self._client()))
         return self
 
     def predict_topk(self, X: Any, k: int = 5, *, allow: Any = None, block: Any = None) -> TopK:
@@ -341,12 +356,13 @@ n_jobs, verbose
         return super().__getstate__() | {"client": None}  # connections stay where they are
 
     def _fit_pieces(self, step: str, X: Any, y: Any, sample_weight: Any) -> DaskCompressedLabelClassifier:
-        _refuse_weights(sample_weight)
         features = StreamedFeatures(None if self.features is None else make_features(self.features))
         with verbosity(self.verbose):
             raw, sparse = tabulate(examples_of(X, y), features, self._client())
             raw, memory = check_memory(raw)
-        fit_chunks(self, raw, features, step=step, sparse=sparse or features.scaler is not None, memory=memory)
+            weights = _weights(sample_weight, raw, self._client())
+        sparse = sparse or features.scaler is not None
+        fit_chunks(self, raw, features, step=step, sparse=sparse, memory=memory, weights=weights)
         return self
 
     def _client(self) -> Client:
@@ -414,9 +430,13 @@ def _memory_limits(dask_scheduler: Any) -> list[int]:
     return [worker.memory_limit for worker in dask_scheduler.workers.values()]
 
 
-def _refuse_weights(sample_weight: Any) -> None:
-    if sample_weight is not None:
-        raise InputError("sample_weight must be None for rows in pieces. Got weights.")
+def _weights(sample_weight: Any, raw: DaskChunks, client: Client) -> DoubleArray | None:
+    """Return the weights of all rows, one number for each, given in pieces or in memory."""
+    if sample_weight is None:
+        return None
+    if _in_pieces(sample_weight):
+        sample_weight = np.concatenate(client.gather(client.compute(_blocks(sample_weight, "sample_weight"))))
+    return check_weights(sample_weight, np.empty((raw.n_rows, 0)))
 
 
 def _in_pieces(X: Any) -> bool:

@@ -18,19 +18,20 @@ from sklearn.utils import check_random_state
 
 from labelsense import training
 from labelsense._checkpoint import checkpoints_in, read_json, write_json
-from labelsense._chunks import Chunks, split_rows
+from labelsense._chunks import Chunks, split, split_rows
 from labelsense._progress import log, verbosity
-from labelsense._typing import IntArray
+from labelsense._typing import DoubleArray, IntArray
 from labelsense.chooser import BUDGETS, Budget, Choice, choose_by, sample_labels
 from labelsense.compress.base import Compressor, Operator
 from labelsense.data import Examples
 from labelsense.data.adapt import features_for, features_of_kind, labels_for
 from labelsense.data.formats.base import concatenate
-from labelsense.data.statistics import Count, Finish, Statistics
+from labelsense.data.statistics import Count, Finish, Statistics, labels_in_columns
 from labelsense.errors import InputError
 from labelsense.estimator import CompressedLabelClassifier
 from labelsense.features import make_features
 from labelsense.features.streams import StreamedFeatures
+from labelsense.labels import Vocabulary
 from labelsense.ordering import compare_pairs, count_last, draw_pairs
 from labelsense.predictor import changing, learn
 from labelsense.refine import Reconstruction, Refiner
@@ -75,6 +76,7 @@ def fit_chunks(
     step: str = "fit",
     sparse: bool = True,
     memory: float = math.inf,
+    weights: DoubleArray | None = None,
 ) -> Chunks:
     """Fit a model on rows in chunks: the same as ``model.fit`` on all of them at once.
 
@@ -96,6 +98,8 @@ def fit_chunks(
         Whether features are CSR.
     memory : float
         How many bytes the solver may take.
+    weights : array, optional
+        How much each row counts.
 
     Returns
     -------
@@ -115,14 +119,13 @@ def fit_chunks(
         counted = raw.total(Count(features.max_words), None if rows is None else split_rows(rows, raw.lengths))
         vocabulary = _check_labels(counted)
         counts = counted.label_counts(vocabulary)
+        _check_parts(model, vocabulary.n_labels)
         seed = check_random_state(model.random_state).randint(2**31)
-        compressor = _fit_compressor(model, vocabulary.n_labels, counts, counted, seed)
+        compressor = model._make_compressor(vocabulary.n_labels, seed)
+        compressor.fit_frequencies(vocabulary.n_labels, *_label_shares(raw, counted, vocabulary, weights))
         operator: Operator = compressor.operator_
         decoder = model._make_decoder(compressor)
-        if decoder.learns:
-            raise InputError(
-                f"decoder must learn nothing for rows that are not all in memory. Got {type(decoder).__name__}."
-            )
+        decoder.support_size(operator)
         model.features_ = features.fit(counted.rows, counted.rows_with, counted.occurrences)
         log("making features: %d rows, %d features, %d labels", counted.rows, features.n_features, vocabulary.n_labels)
         chunks = raw.map(Finish(features, vocabulary))
@@ -132,19 +135,21 @@ def fit_chunks(
         design = ChunkedDesign(chunks, features.n_features, sparse=sparse, memory=memory)
         if rows is not None:
             design = design.rows(rows)
-        decoder.support_size(operator)
         choice, calibration, rehearsal = None, None, None
         if learner is None:
             choice = _choose(design, counts, BUDGETS[model.budget], seed)
             learner = choice.learner.set_params(random_state=seed, updatable=model.updatable)
+        if weights is not None:
+            design, weights = design.rows(np.flatnonzero(weights)), weights[weights > 0]
         targets = design.targets(operator.compress, operator.n_measurements)
         if refiner is None:
-            learner = learn(learner, step, design, targets)
+            learner = learn(learner, step, design, targets, weights)
         else:
-            H = fit_out_of_sample(learner, design, targets)
+            H = fit_out_of_sample(learner, design, targets, weights)
             reconstruction = Reconstruction.by(decoder, operator)
-            calibration = fit_refiner(refiner, design, targets, H, learner, reconstruction, memory)
-            rehearsal = _rehearse(model, refiner, design, targets, learner, reconstruction, memory)
+            parts = (learner, reconstruction)
+            calibration = fit_refiner(refiner, design, targets, H, *parts, memory, weights)
+            rehearsal = _rehearse(model, refiner, design, targets, *parts, memory, weights)
     model.n_features_in_ = features.n_features
     model.label_counts_, model.n_samples_seen_ = counts, counted.rows
     model._set_parts(compressor, learner, decoder, vocabulary, refiner, calibration, choice, rehearsal)
@@ -198,6 +203,7 @@ def _rehearse(
     learner: RidgeLearner,
     reconstruction: Reconstruction,
     memory: float,
+    weights: DoubleArray | None,
 ) -> Rehearsal:
     """Try the last rows by a model of those before, where that is wanted, or their order matters."""
     if model.held_out == "rows":
@@ -213,19 +219,42 @@ def _rehearse(
     wanted = model.held_out == "last" or (order is not None and model.budget != "fast")
     if not wanted or not n_last:
         return Rehearsal(order)
-    return Rehearsal(order, *rehearse(refiner, design, targets, learner, reconstruction, n_last, memory))
+    return Rehearsal(order, *rehearse(refiner, design, targets, learner, reconstruction, n_last, memory, weights))
 
 
-def _fit_compressor(
-    model: CompressedLabelClassifier, n_labels: int, counts: IntArray, counted: Statistics, seed: int
-) -> Compressor:
-    compressor = model._make_compressor(n_labels, seed)
+def _check_parts(model: CompressedLabelClassifier, n_labels: int) -> None:
+    """Refuse parts that need all rows at once."""
+    compressor = model._make_compressor(n_labels, 0)
     if type(compressor).fit_rows is not Compressor.fit_rows:
         raise InputError(
             "compressor must depend on the frequencies of labels alone for rows that are not all in memory. "
             f"Got {type(compressor).__name__}. Use HadamardCompressor or WhitenedCompressor."
         )
-    return compressor.fit_frequencies(n_labels, counted.label_entries / counted.rows, counts / counted.rows)
+    decoder = model._make_decoder(compressor)
+    if decoder.learns:
+        raise InputError(
+            f"decoder must learn nothing for rows that are not all in memory. Got {type(decoder).__name__}."
+        )
+
+
+def _label_shares(
+    raw: Chunks, counted: Statistics, vocabulary: Vocabulary, weights: DoubleArray | None
+) -> tuple[float, DoubleArray]:
+    """Return how many labels a row has, and the share of the rows that has each label, by weight."""
+    if weights is None:
+        return counted.label_entries / counted.rows, counted.label_counts(vocabulary) / counted.rows
+    shares = raw.total(_WeightedLabels(vocabulary), split(weights / weights.sum(), raw.lengths))
+    return float(shares.sum()), shares
+
+
+@dataclass(frozen=True)
+class _WeightedLabels:
+    """The sum of the weights of the rows of a chunk that have each label."""
+
+    vocabulary: Vocabulary
+
+    def __call__(self, chunk: Examples, weights: DoubleArray) -> DoubleArray:
+        return weights @ labels_in_columns(chunk, self.vocabulary)
 
 
 def _check_refinement(memory: float, counted: Statistics, n_features: int, operator: Operator, raw: Chunks) -> float:
@@ -249,7 +278,9 @@ def _check_refinement(memory: float, counted: Statistics, n_features: int, opera
     return needed
 
 
-def update_chunks(model: CompressedLabelClassifier, raw: Chunks, *, sparse: bool = True) -> None:
+def update_chunks(
+    model: CompressedLabelClassifier, raw: Chunks, *, sparse: bool = True, weights: DoubleArray | None = None
+) -> None:
     """Learn from more rows, in chunks, as ``model.partial_fit`` on all of them at once does."""
     features = StreamedFeatures.fitted(model.features_, model.n_features_in_)
     counted = raw.total(Count())
@@ -261,7 +292,7 @@ def update_chunks(model: CompressedLabelClassifier, raw: Chunks, *, sparse: bool
     counts = counted.label_counts(vocabulary)
     sums = None if model.refiner_ is None else chunks.total(chunk_sums)
     with changing:
-        model._learn_more(vocabulary, design, lambda A: design.targets(A.compress, A.n_measurements), counts)
+        model._learn_more(vocabulary, design, lambda A: design.targets(A.compress, A.n_measurements), counts, weights)
         if model.refiner_ is not None:
             model.refiner_ = model.refiner_.updated_by(sums, counts)
 

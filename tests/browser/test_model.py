@@ -79,7 +79,7 @@ def test_a_vocabulary_tells_what_is_broader(open_page, server):
     assert page.locator("#table thead th").all_inner_texts() == ["Label", "URI", "In training ↓", "Broader"]
     row = page.locator("#table tbody tr").first.locator("th, td")
     assert row.all_inner_texts() == ["chess", "game::board:chess", str(count), "board games"]
-    page.get_by_role("link", name="Text").click()
+    page.get_by_role("link", name="Text", exact=True).click()
     write(page, CHESS)
     choose(page, "chess")
     expect(page.locator("#reasons-related")).to_have_text(f"{count} times in training · broader: board games")

@@ -265,7 +265,7 @@ def test_what_refinement_changed_is_the_last_line(open_page, server):
     expect(verdict).to_contain_text(f"{found['before']:.2f} → {score}")
     expect(verdict).to_contain_text(f"of {refinement['candidates']} candidates")
     assert verdict.locator("li").count() == len(found["places"]) == 5
-    assert found["places"]["ranker"] == int(verdict.locator("li").last.inner_text().split("\n")[0].rstrip("stndrh"))
+    assert found["places"]["ranker"] == int(verdict.locator("li b").last.inner_text().rstrip("stndrh"))
 
 
 def test_approximations_are_called_so(open_page, server):

@@ -37,7 +37,15 @@ class Whitened:
     @property
     def n_labels(self) -> int: ...
 
-Kernel: TypeAlias = Hadamard | Dense | Whitened
+class Among:
+    @property
+    def n_measurements(self) -> int: ...
+    @property
+    def n_labels(self) -> int: ...
+
+Kernel: TypeAlias = Hadamard | Dense | Whitened | Among
+
+def among(kernel: Hadamard | Dense | Whitened, starts: _Places, labels: _Columns) -> Among: ...
 
 class TextRows:
     lines: int
@@ -172,6 +180,17 @@ def shortlist(
     counts: _Places,
 ) -> None: ...
 def top_entries(indptr: _Places, indices: _Columns, data: _Doubles, labels: _Places, values: _Floats) -> None: ...
+def nearest(
+    indptr: _Places,
+    indices: _Columns,
+    data: _Floats,
+    w_indptr: _Places,
+    w_indices: _Columns,
+    w_data: _Floats,
+    n_labels: int,
+    labels: _Columns,
+    counts: _Places,
+) -> None: ...
 def margins(
     indptr: _Places,
     indices: _Columns,

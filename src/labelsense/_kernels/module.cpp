@@ -76,14 +76,71 @@ void bind(nb::module_& module, const char* name) {
         Release());
 }
 
+// An operator, and for each row the only columns of it that count: those of row i are labels[starts[i]] and so on.
 template <class Holder>
-void bind_all(nb::module_& module) {
-    bind<Correlation, Holder>(module, "correlation");
-    bind<Omp, Holder, bool, double>(module, "omp");
-    bind<Foba, Holder, double>(module, "foba");
-    bind<Cosamp, Holder, int64_t>(module, "cosamp");
-    bind<Lasso, Holder>(module, "lasso");
-    bind<MultistageLasso, Holder, double, int64_t>(module, "multistage_lasso");
+struct AmongArrays {
+    const Holder& holder;
+    Array<const int64_t, 1> starts;
+    Array<const int32_t, 1> labels;
+
+    int64_t n_rows() const { return static_cast<int64_t>(starts.shape(0)) - 1; }
+    int64_t count(int64_t i) const { return starts.data()[i + 1] - starts.data()[i]; }
+    int64_t most() const {
+        int64_t most = 0;
+        for (int64_t i = 0; i < n_rows(); ++i) most = std::max(most, count(i));
+        return most;
+    }
+};
+
+// The same as `bind`, for all rows at once and one support size: what is found are places among the labels of the row.
+template <template <class> class Algorithm, class Holder, class... Extra>
+void bind_among(nb::module_& module, const char* name) {
+    module.def(
+        name,
+        [](const AmongArrays<Holder>& among, Array<const float, 2> H, std::vector<int64_t> sizes, Array<int64_t, 3> index,
+           Array<float, 3> value, Array<int64_t, 2> count, Extra... extra) {
+            using Op = std::decay_t<decltype(operator_of(among.holder))>;
+            const Op& op = operator_of(among.holder);
+            if (static_cast<int64_t>(H.shape(0)) != among.n_rows() || sizes.size() != 1)
+                throw std::invalid_argument("All rows must be decoded at once, for one support size.");
+            const int64_t size = sizes[0];
+            std::vector<int64_t> outcomes(N_OUTCOMES);
+            for (int64_t i = 0; i < among.n_rows(); ++i) {
+                if (among.count(i) == 0) continue;
+                Among<Op> some(op, among.labels.data() + among.starts.data()[i], among.count(i));
+                Output out{{std::min(size, some.d)}, index.data() + i * size, value.data() + i * size, count.data() + i};
+                Algorithm<Among<Op>> algorithm(some, out.largest(), extra...);
+                const auto found = decode_rows(algorithm, some, H.data() + i * op.m, 1, out);
+                for (size_t o = 0; o < N_OUTCOMES; ++o) outcomes[o] += found[o];
+            }
+            return outcomes;
+        },
+        Release());
+}
+
+template <template <class> class Algorithm, class Holder, class... Extra>
+void bind_both(nb::module_& module, const char* name) {
+    bind<Algorithm, Holder, Extra...>(module, name);
+    bind_among<Algorithm, Holder, Extra...>(module, name);
+}
+
+template <class Holder>
+void bind_all(nb::module_& module, const char* among) {
+    nb::class_<AmongArrays<Holder>>(module, among)
+        .def_prop_ro("n_measurements", [](const AmongArrays<Holder>& some) { return operator_of(some.holder).m; })
+        .def_prop_ro("n_labels", &AmongArrays<Holder>::most);
+    module.def(
+        "among",
+        [](const Holder& holder, Array<const int64_t, 1> starts, Array<const int32_t, 1> labels) {
+            return AmongArrays<Holder>{holder, starts, labels};
+        },
+        nb::keep_alive<0, 1>());
+    bind_both<Correlation, Holder>(module, "correlation");
+    bind_both<Omp, Holder, bool, double>(module, "omp");
+    bind_both<Foba, Holder, double>(module, "foba");
+    bind_both<Cosamp, Holder, int64_t>(module, "cosamp");
+    bind_both<Lasso, Holder>(module, "lasso");
+    bind_both<MultistageLasso, Holder, double, int64_t>(module, "multistage_lasso");
     bind<GroupOmp, Holder, Array<const int64_t, 1>, Array<const int64_t, 1>>(module, "group_omp");
 }
 
@@ -270,6 +327,15 @@ void bind_refinement(nb::module_& module) {
         },
         Release());
     module.def(
+        "nearest",
+        [](Starts indptr, Indices indices, Values data, Starts w_indptr, Indices w_indices, Values w_data, int64_t d,
+           Array<int32_t, 2> labels, Array<int64_t, 1> counts) {
+            nearest({indptr.data(), indices.data(), data.data()}, static_cast<int64_t>(counts.shape(0)),
+                    {w_indptr.data(), w_indices.data(), w_data.data()}, d, static_cast<int64_t>(labels.shape(1)),
+                    labels.data(), counts.data());
+        },
+        Release());
+    module.def(
         "margins",
         [](Starts indptr, Indices indices, Values data, int64_t begin, int64_t end, int64_t n_features, Starts w_indptr,
            Indices w_indices, Values w_data, Values bias, Places starts, Indices labels, Array<float, 1> out) {
@@ -379,9 +445,9 @@ NB_MODULE(MODULE_NAME, module) {
              nb::keep_alive<1, 2>(), "rows"_a, "whitening"_a, "inverse_whitening"_a, "columns"_a, "inverse_norms"_a)
         .def_prop_ro("n_measurements", [](const WhitenedArrays& arrays) { return arrays.op.m; })
         .def_prop_ro("n_labels", [](const WhitenedArrays& arrays) { return arrays.op.d; });
-    bind_all<Hadamard>(module);
-    bind_all<DenseArrays>(module);
-    bind_all<WhitenedArrays>(module);
+    bind_all<Hadamard>(module, "AmongHadamard");
+    bind_all<DenseArrays>(module, "AmongDense");
+    bind_all<WhitenedArrays>(module, "AmongWhitened");
     module.def("transform", transform, Release());
     bind_sparse(module);
     bind_gradients(module);

@@ -10,6 +10,7 @@
 //   gram(i, j)          a_i' a_j
 //   cheap_gram(t)       whether subtracting t Gram columns is cheaper than one correlate
 //   subtract_gram(...)  c = c0 - A' A_J y
+//   times_column(j, q)  a_j' h
 //   inverse_norms       1 / ||a_j||, or nullptr where every column has norm 1
 //   DEPENDENT           the share of ||a_j||^2 below which what is new in a column is rounding; see active.hpp
 #pragma once
@@ -220,15 +221,7 @@ class Dense {
     void take(const float* H, int64_t n, float* Q, int64_t stride) const { copy_rows(H, n, m, Q, stride); }
     double norm(const float* q) const { return labelsense::norm(q, m); }
 
-    double gram(int64_t i, int64_t j) const {
-        const float *a = columns_ + i * m, *b = columns_ + j * m;
-        double part[4] = {};
-        int64_t r = 0;
-        for (; r + 4 <= m; r += 4)
-            for (int l = 0; l < 4; ++l) part[l] += static_cast<double>(a[r + l]) * b[r + l];
-        for (; r < m; ++r) part[0] += static_cast<double>(a[r]) * b[r];
-        return (part[0] + part[1]) + (part[2] + part[3]);
-    }
+    double gram(int64_t i, int64_t j) const { return dot(columns_ + i * m, columns_ + j * m); }
 
     void correlate(const float* r, float* c) const {
         int64_t whole = m / LANES * LANES;
@@ -242,6 +235,8 @@ class Dense {
             c[j] = total;
         }
     }
+
+    double times_column(int64_t j, const float* x) const { return dot(columns_ + j * m, x); }
 
     void column(int64_t j, float* a) const {
         std::memcpy(a, columns_ + j * m, m * sizeof(float));
@@ -260,6 +255,15 @@ class Dense {
     }
 
   private:
+    double dot(const float* a, const float* b) const {
+        double part[4] = {};
+        int64_t r = 0;
+        for (; r + 4 <= m; r += 4)
+            for (int l = 0; l < 4; ++l) part[l] += static_cast<double>(a[r + l]) * b[r + l];
+        for (; r < m; ++r) part[0] += static_cast<double>(a[r]) * b[r];
+        return (part[0] + part[1]) + (part[2] + part[3]);
+    }
+
     const float* columns_;
     const float* gram_;
 };
@@ -287,6 +291,8 @@ class Whitened {
     }
 
     void correlate(const float* q, float* c) const { rows_.correlate(q, c); }
+
+    double times_column(int64_t j, const float* q) const { return rows_.times_column(j, q); }
 
     void column(int64_t j, float* a) const { std::memcpy(a, columns_ + j * stride_, stride_ * sizeof(float)); }
 
@@ -328,6 +334,49 @@ class Whitened {
     const Hadamard& rows_;
     const float *whitening_, *inverse_whitening_, *columns_;
     int64_t stride_;
+};
+
+// Some columns of A, as if there were no others. What a step costs does not depend on how many others there are.
+template <class Op>
+class Among {
+  public:
+    int64_t m, d, width;
+    double unit;
+    const float* inverse_norms;
+    static constexpr double DEPENDENT = Op::DEPENDENT;
+
+    Among(const Op& op, const int32_t* labels, int64_t n_labels)
+        : m(op.m), d(n_labels), width(round_up(n_labels, LANES)), unit(op.unit), op_(op), labels_(labels) {
+        if (op.inverse_norms) {
+            inverse_.resize(width);
+            for (int64_t i = 0; i < d; ++i) inverse_[i] = op.inverse_norms[labels[i]];
+        }
+        inverse_norms = op.inverse_norms ? inverse_.data() : nullptr;
+    }
+
+    void take(const float* H, int64_t n, float* Q, int64_t stride) const { op_.take(H, n, Q, stride); }
+    double norm(const float* q) const { return op_.norm(q); }
+    double gram(int64_t i, int64_t j) const { return op_.gram(labels_[i], labels_[j]); }
+    void column(int64_t i, float* a) const { op_.column(labels_[i], a); }
+    double times_column(int64_t i, const float* q) const { return op_.times_column(labels_[i], q); }
+    bool cheap_gram(int64_t) const { return op_.cheap_gram(1); }
+
+    void correlate(const float* q, float* c) const {
+        for (int64_t i = 0; i < d; ++i) c[i] = static_cast<float>(times_column(i, q));
+    }
+
+    void subtract_gram(const float* c0, const int64_t* J, const double* y, int64_t t, float* c) const {
+        for (int64_t i = 0; i < d; ++i) {
+            double x = c0 ? c0[i] : 0.0f;
+            for (int64_t k = 0; k < t; ++k) x -= y[k] * gram(J[k], i);
+            c[i] = static_cast<float>(x);
+        }
+    }
+
+  private:
+    const Op& op_;
+    const int32_t* labels_;
+    std::vector<float> inverse_;
 };
 
 }  // namespace labelsense

@@ -68,6 +68,32 @@ class Shortlist {
     std::vector<int32_t> chosen_;
 };
 
+// The k labels with the largest w_j' x_i of each row of X (n, p), given W by features, (p, d), of those that have one of the
+// features of the row. Ties go to the lowest label. Writes ascending labels, and how many there are.
+inline void nearest(const SparseRows& X, int64_t n, const SparseRows& W, int64_t d, int64_t k, int32_t* labels,
+                    int64_t* counts) {
+    std::vector<double> sums(d);
+    std::vector<int64_t> met(d, -1);  // the last row that met a label
+    std::vector<int32_t> found;
+    for (int64_t i = 0; i < n; ++i) {
+        found.clear();
+        for (int64_t e = X.indptr[i]; e < X.indptr[i + 1]; ++e)
+            for (int64_t w = W.indptr[X.indices[e]]; w < W.indptr[X.indices[e] + 1]; ++w) {
+                const int32_t j = W.indices[w];
+                if (met[j] != i) met[j] = i, sums[j] = 0, found.push_back(j);
+                sums[j] += static_cast<double>(W.data[w]) * X.data[e];
+            }
+        const auto better = [&](int32_t a, int32_t b) { return sums[a] > sums[b] || (sums[a] == sums[b] && a < b); };
+        if (static_cast<int64_t>(found.size()) > k) {
+            std::nth_element(found.begin(), found.begin() + k, found.end(), better);
+            found.resize(k);
+        }
+        std::sort(found.begin(), found.end());
+        std::copy(found.begin(), found.end(), labels + i * k);
+        counts[i] = static_cast<int64_t>(found.size());
+    }
+}
+
 // out[e] = w_j' x_i + b_j for the candidates e of the rows [begin, end) of X.
 inline void margins(const SparseRows& X, int64_t begin, int64_t end, int64_t p, const SparseRows& W, const float* bias,
                     const int64_t* indptr, const int32_t* labels, float* out) {

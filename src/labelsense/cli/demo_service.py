@@ -16,8 +16,8 @@ from labelsense.cli.serve import load_server, logging_to_stderr
 from labelsense.data import load_debtags
 from labelsense.features import text_words
 
-ROWS = 8000  # to learn from, so that it starts soon
-WORDS = 4000  # few, so that a model has learned seconds after it was told
+ROWS = 6000  # to learn from, so that it starts soon
+WORDS = 3000  # few, so that a model has learned seconds after it was told
 MEASUREMENTS = 200
 EXAMPLES = {
     "a chess game": "A console program to play chess against the computer, with an opening book and a strong engine.",
@@ -59,11 +59,12 @@ def _train(folder: Path) -> dict[str, Path]:
     """Return the files of two models: ours, refined, and the paper's with a quarter of the measurements."""
     data = load_debtags()
     words, labels = np.array(data.features), data.labels or []
-    texts = [" ".join(np.repeat(words[row.indices], row.data.astype(np.int64))) for row in _rows(data.X_train[:ROWS])]
-    tags = [[labels[j] for j in row.indices] for row in _rows(data.Y_train[:ROWS])]
+    some = np.random.default_rng(0).permutation(data.X_train.shape[0])[:ROWS]
+    texts = [" ".join(np.repeat(words[row.indices], row.data.astype(np.int64))) for row in _rows(data.X_train[some])]
+    tags = [[labels[j] for j in row.indices] for row in _rows(data.Y_train[some])]
     common: dict[str, Any] = {"features": text_words(WORDS), "updatable": True, "random_state": 0, "n_jobs": -1}
     models = {
-        "debtags": CompressedLabelClassifier(WhitenedCompressor(MEASUREMENTS), held_out="rows", **common),
+        "debtags": CompressedLabelClassifier(WhitenedCompressor(MEASUREMENTS), budget="fast", **common),
         "debtags-small": CompressedLabelClassifier(
             HadamardCompressor(MEASUREMENTS // 4), RidgeLearner(alpha=1.0), "omp", refiner=None, **common
         ),

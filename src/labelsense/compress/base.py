@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,13 @@ class Operator(ABC):
     @abstractmethod
     def correlate(self, R: Any) -> FloatArray:
         """Return R A, (n, d), for R (n, m). For a few rows at a time: the result is dense."""
+
+    def correlate_among(self, R: FloatArray, starts: IntArray, labels: Any) -> FloatArray:
+        """Return the entries of ``correlate(R)`` at some labels of each row, which start at ``labels[starts[i]]``."""
+        values = np.empty(len(labels), np.float32)
+        for r, (start, stop) in zip(R, pairwise(starts.tolist()), strict=True):
+            values[start:stop] = r @ self.columns(labels[start:stop])
+        return values
 
     @abstractmethod
     def columns(self, J: Any) -> FloatArray:

@@ -69,6 +69,9 @@ class WhitenedOperator(Operator):
             Q = self._check_product(check_measurements(R, self.n_measurements) @ self.whitening, "R")
         return self.hadamard.correlate(Q)
 
+    def correlate_among(self, R: FloatArray, starts: IntArray, labels: Any) -> FloatArray:
+        return self.hadamard.correlate_among(R @ self.whitening, starts, labels)
+
     def columns(self, J: Any) -> FloatArray:
         return self.whitening @ self.hadamard.columns(J)
 

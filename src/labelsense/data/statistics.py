@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsense._label_input import read_labels, sorted_labels
-from labelsense._typing import IntArray
+from labelsense._typing import CSR, IntArray
 from labelsense.data.adapt import are_counts
 from labelsense.data.formats.base import Examples
 from labelsense.errors import FormatError
@@ -146,12 +146,16 @@ class Finish:
 
     def __call__(self, chunk: Examples) -> Examples:
         X = self.features.scale(chunk.X, chunk.features)
-        Y: Any = chunk.Y
-        if chunk.labels is not None:
-            columns = np.array([self.vocabulary.column(name) for name in chunk.labels], np.int64)
-        else:
-            columns = np.arange(Y.shape[1])
-        return Examples(X, move_columns(Y, columns, self.vocabulary.n_labels), name=chunk.name)
+        return Examples(X, labels_in_columns(chunk, self.vocabulary), name=chunk.name)
+
+
+def labels_in_columns(chunk: Examples, vocabulary: Vocabulary) -> CSR:
+    """Return the labels of a chunk, with a column for each label of a model."""
+    Y: Any = chunk.Y
+    if chunk.labels is None:
+        return move_columns(Y, np.arange(Y.shape[1]), vocabulary.n_labels)
+    columns = np.array([vocabulary.column(name) for name in chunk.labels], np.int64)
+    return move_columns(Y, columns, vocabulary.n_labels)
 
 
 def _named(names: list[Any], counts: Any) -> Counter[Any]:

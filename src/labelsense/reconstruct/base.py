@@ -6,13 +6,15 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
-from labelsense._typing import CSR
+from labelsense._typing import CSR, FloatArray, IntArray
 from labelsense._validation import check_count
-from labelsense.compress.base import Operator
+from labelsense.compress.base import DenseOperator, Operator
 from labelsense.reconstruct.outcomes import Tally
 
 AUTO_NONZERO = 10
@@ -73,6 +75,21 @@ class Decoder(BaseEstimator, ABC):
     @abstractmethod
     def decode(self, state: Any, H: Any) -> CSR:
         """Return the decoded label vectors of the rows of H (n, m), as CSR (n, d)."""
+
+    def decode_among(self, operator: Operator, state: Any, H: Any, starts: IntArray, labels: Any) -> FloatArray:
+        """Return the coefficients of some labels of each row if there are no others, one for each of ``labels``.
+
+        Those of row i are from ``labels[starts[i]]`` to before ``labels[starts[i + 1]]``, ascending.
+        """
+        values = np.zeros(len(labels), np.float32)
+        for i, (start, stop) in enumerate(pairwise(starts.tolist())):
+            if self.learns:  # of all labels together
+                values[start:stop] = self.decode(state, H[i : i + 1]).toarray()[0, labels[start:stop]]
+            elif start < stop:
+                some = DenseOperator(operator.columns(labels[start:stop]).T)
+                found = self.decode(self.prepare(some), H[i : i + 1])
+                values[start + found.indices] = found.data
+        return values
 
     def path(self, state: Any, H: Any, sizes: Sequence[int]) -> list[CSR]:
         """Return the decoded label vectors for each support size, in one run where the algorithm allows it."""

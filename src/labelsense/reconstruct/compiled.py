@@ -17,6 +17,7 @@ from labelsense.compress.base import Operator
 from labelsense.reconstruct.base import Decoder
 
 BLOCK_WORK = 2**26
+AMONG_ROWS = 256
 
 
 class Found(NamedTuple):
@@ -49,6 +50,19 @@ class CompiledDecoder(Decoder):
     def decode(self, state: _kernels.Kernel, H: Any) -> CSR:
         return self.path(state, H, [self.support_size(state)])[0]
 
+    def decode_among(self, operator: Operator, state: Any, H: Any, starts: IntArray, labels: Any) -> FloatArray:
+        if self.learns:
+            return super().decode_among(operator, state, H, starts, labels)
+        values = np.zeros(len(labels), np.float32)
+        for rows in row_blocks(len(H), AMONG_ROWS):
+            inner = starts[rows.start : rows.stop + 1]
+            some = _kernels.among(state, inner - inner[0], np.ascontiguousarray(labels[inner[0] : inner[-1]], np.int32))
+            if some.n_labels:
+                found = self.decode(some, H[rows])
+                row = np.repeat(np.arange(len(inner) - 1), np.diff(found.indptr))
+                values[inner[row] + found.indices] = found.data
+        return values
+
     def path(self, state: _kernels.Kernel, H: Any, sizes: Sequence[int]) -> list[CSR]:
         H = check_measurements(H, state.n_measurements)
         wanted = self._check_sizes(state, sizes)
@@ -68,5 +82,7 @@ class CompiledDecoder(Decoder):
 
 def _block_rows(state: _kernels.Kernel) -> int:
     """Return how many rows to decode between two looks at Ctrl-C: a stored A costs d m a step, others about d log d."""
+    if isinstance(state, _kernels.Among):
+        return AMONG_ROWS  # all
     work = state.n_labels * (state.n_measurements if isinstance(state, _kernels.Dense) else 16)
     return max(1, min(256, BLOCK_WORK // work))

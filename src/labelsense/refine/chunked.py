@@ -57,6 +57,7 @@ def fit_refiner(
     learner: RidgeLearner,
     reconstruction: Reconstruction,
     memory: float = math.inf,
+    weights: DoubleArray | None = None,
 ) -> Calibration:
     """Do what ``refiner.fit`` does.
 
@@ -73,11 +74,13 @@ def fit_refiner(
     reconstruction : Reconstruction
     memory : float
         How many bytes the rows may take that classifiers of labels are learned from.
+    weights : array (n,), optional
+        How much each row counts in the regressions. None is zero.
     """
     rows, d = X.chunks(), reconstruction.operator.n_labels
     numbers = np.concatenate(list(rows.results(_label_numbers)))
     k = candidates_for(numbers, d) if refiner.n_candidates == "auto" else min(int(refiner.n_candidates), d)
-    learning = _Learning(reconstruction, k, refiner.C, memory)
+    learning = _Learning(reconstruction, k, refiner.C, memory, weights)
     parts = []
     for number, (rest, held) in enumerate(refiner._folds(len(numbers))):
         log("refine: without fold %d of %d rows", number + 1, len(held))
@@ -95,10 +98,12 @@ def rehearse(
     reconstruction: Reconstruction,
     n_last: int,
     memory: float = math.inf,
+    weights: DoubleArray | None = None,
 ) -> tuple[CSR, CSR]:
     """Do what ``refiner.rehearse`` does after :func:`fit_refiner`; return also the labels of the last rows."""
     log("refine: without the last %d rows", n_last)
-    learning, every = _Learning(reconstruction, refiner.n_candidates_, refiner.C, memory), np.arange(X.shape[0])
+    learning = _Learning(reconstruction, refiner.n_candidates_, refiner.C, memory, weights)
+    every = np.arange(X.shape[0])
     candidates, F, Y = _judged(learning, X, Z, learner, every[:-n_last], every[-n_last:])
     return candidates.matrix(refiner._pooled.predict(F)), Y
 
@@ -119,7 +124,7 @@ def _judge(
     learning: _Learning, X: ChunkedDesign, Z: ChunkedTargets, learner: RidgeLearner, rest: IntArray, held: IntArray
 ) -> State:
     some, model = X.rows(rest), learner.unfitted()
-    H = fit_out_of_sample(model, some, Z.part(rest))
+    H = fit_out_of_sample(model, some, Z.part(rest), None if learning.weights is None else learning.weights[rest])
     stage = learning.stage(some.chunks(), H)
     others = list(X.rows(held).chunks().results(_whole))
     F, Y = as_rows(sp.vstack([part.X for part in others])), sp.vstack([part.Y for part in others], format="csr")
@@ -148,6 +153,7 @@ class _Learning:
     n_candidates: int
     C: float
     memory: float
+    weights: DoubleArray | None
 
     def stage(self, rows: Chunks, H: Chunks) -> Stage:
         """Do what ``Stage.learn`` does, for rows in chunks, and their measurements out of sample."""

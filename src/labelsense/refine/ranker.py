@@ -102,7 +102,7 @@ class Ranker:
         """
         squares = np.zeros(X.shape[0])
         np.add.at(squares, np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), np.square(X.data, dtype=np.float64))
-        arrays = _arrays(X)
+        arrays = csr_arrays(X)
         d = len(starts) - 1
         cuts = np.searchsorted(starts, np.arange(0, starts[-1], BLOCK_PAIRS)[1:])
         bounds = np.unique(np.concatenate([[first], cuts[cuts > first], [d]]))
@@ -144,7 +144,7 @@ class Ranker:
     def margins(self, X: CSR, candidates: Candidates) -> FloatArray:
         """Return w_j'x_i + b_j of each pair of a row i of X and a candidate j."""
         out = np.empty(len(candidates), np.float32)
-        left: Arrays = _arrays(X)
+        left: Arrays = csr_arrays(X)
         pairs: tuple[Any, ...] = (self.bias, candidates.starts, candidates.labels, out)
         per_label = np.diff(self.weights.indptr)
         by_feature = self._labels_by_feature[X.indices].sum() < per_label[candidates.labels].sum()
@@ -160,11 +160,11 @@ class Ranker:
 
     @cached_property
     def _by_label(self) -> Arrays:
-        return _arrays(self.weights)
+        return csr_arrays(self.weights)
 
     @cached_property
     def _by_feature(self) -> Arrays:
-        return _arrays(sp.csr_array(self.weights.T))
+        return csr_arrays(sp.csr_array(self.weights.T))
 
     @cached_property
     def _labels_by_feature(self) -> IntArray:
@@ -191,9 +191,11 @@ class Ranker:
         return cls(weights, parts["bias"])
 
 
-def _arrays(X: CSR) -> Arrays:
+def csr_arrays(X: CSR) -> Arrays:
     """Return CSR as the kernels want it."""
-    return X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float32, copy=False)
+    kinds = ((X.indptr, np.int64), (X.indices, np.int32), (X.data, np.float32))
+    starts, columns, values = (array.astype(kind, copy=False) for array, kind in kinds)
+    return starts, columns, values
 
 
 def rows_of_labels(Y: CSR, candidates: Candidates) -> tuple[Any, Any, Any]:

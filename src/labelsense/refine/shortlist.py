@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from labelsense import _kernels
 from labelsense._blocks import map_rows
 from labelsense._typing import CSR, FloatArray, IntArray
-from labelsense.compress.base import DenseOperator, Operator
+from labelsense.compress.base import Operator
 from labelsense.reconstruct import Decoder
 from labelsense.refine.candidates import Candidates, concatenate
 from labelsense.refine.sources import Source
@@ -56,13 +55,14 @@ def shortlist(
     Where labels are too many for that, they are the k labels that the first source finds which can; the others, and the
     decoder, speak of these as if there were no other labels.
     """
-    n, d = H.shape[0], reconstruction.operator.n_labels
+    (operator, decoder, state), n = reconstruction, H.shape[0]
+    d = operator.n_labels
     weights = [source.weight for source in sources]
     if not n:
         return Candidates(np.zeros(1, np.int64), np.zeros(0, np.int32), d), np.zeros((len(sources) + 1, 0), np.float32)
 
     def choose(rows: slice) -> tuple[Candidates, FloatArray]:
-        decoded = reconstruction.decoder.decode(reconstruction.state, H[rows])
+        decoded = decoder.decode(state, H[rows])
         scores = [source.scores(X[rows], H[rows]) for source in sources]
         size = rows.stop - rows.start
         most = min(d, k + int(np.diff(decoded.indptr).max(initial=0)))
@@ -80,24 +80,11 @@ def shortlist(
         X_rows, H_rows = X[rows], H[rows]
         candidates = next(found for source in sources if (found := source.find(X_rows, k)) is not None)
         values = [source.score(X_rows, H_rows, candidates) for source in sources]
-        return candidates, np.stack([*values, _decode_among(candidates, reconstruction, H_rows)])
+        decoded = decoder.decode_among(operator, state, H_rows, candidates.starts, candidates.labels)
+        return candidates, np.stack([*values, decoded])
 
     if d > MOST_SCORED:
         parts = map_rows(find, n, 256, -1)
     else:
         parts = map_rows(choose, n, max(1, min(256, SCORE_NUMBERS // d)), -1)
     return concatenate([part for part, _ in parts]), np.concatenate([values for _, values in parts], axis=1)
-
-
-def _decode_among(candidates: Candidates, reconstruction: Reconstruction, H: FloatArray) -> FloatArray:
-    """Return what the decoder says of the candidates of each row if there are no other labels."""
-    operator, decoder, state = reconstruction
-    if decoder.learns:  # of all labels together
-        return candidates.look_up(decoder.decode(state, H))
-    values = np.zeros(len(candidates), np.float32)
-    for i, (start, stop) in enumerate(pairwise(candidates.starts.tolist())):
-        if start < stop:
-            some = DenseOperator(operator.columns(candidates.labels[start:stop]).T)
-            decoded = decoder.decode(decoder.prepare(some), H[i : i + 1])
-            values[start + decoded.indices] = decoded.data
-    return values

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,11 +16,11 @@ import scipy.sparse as sp
 from labelsense import _kernels
 from labelsense._blocks import row_blocks
 from labelsense._storage import Parts, require, require_array, storable
-from labelsense._typing import CSR, DoubleArray, FloatArray, IntArray
+from labelsense._typing import CSR, DoubleArray, FloatArray
 from labelsense.compress.base import Operator, inverse_norms
-from labelsense.labels import scale_columns, top_k
+from labelsense.labels import scale_columns
 from labelsense.refine.candidates import Candidates
-from labelsense.refine.ranker import Ranker
+from labelsense.refine.ranker import Arrays, Ranker, csr_arrays
 
 GEMM_ROWS = 1024
 STRONGEST = 50  # features of a row that count for centroids, and features by which a label is found
@@ -79,9 +78,7 @@ class Correlations(Source):
         return self.operator.correlate(H) * self._inverse
 
     def score(self, X: CSR, H: FloatArray, candidates: Candidates) -> FloatArray:
-        values = np.empty(len(candidates), np.float32)
-        for h, (start, stop) in zip(H, pairwise(candidates.starts.tolist()), strict=True):
-            values[start:stop] = h @ self.operator.columns(candidates.labels[start:stop])
+        values = self.operator.correlate_among(H, candidates.starts, candidates.labels)
         return values * self._inverse[candidates.labels]
 
     @cached_property
@@ -208,34 +205,36 @@ class Centroids(Source):
     def scores(self, X: CSR, H: FloatArray) -> FloatArray:
         X = _strongest(X)
         out = np.empty((X.shape[0], self.sums.shape[1]), np.float32)
-        _kernels.times_sparse(
-            X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, 0, X.shape[0], *self._arrays, out
-        )
-        out *= inverse_norms(self.lengths)
+        _kernels.times_sparse(*csr_arrays(X), 0, X.shape[0], *csr_arrays(self.sums), out)
+        out *= self._inverse
         out *= inverse_norms(_row_lengths(X))[:, None]
         return out
 
     def score(self, X: CSR, H: FloatArray, candidates: Candidates) -> FloatArray:
-        X, labels = _strongest(X), candidates.labels
-        values = Ranker(self._by_label, np.zeros(len(self.lengths), np.float32)).margins(X, candidates)
-        return values * inverse_norms(self.lengths)[labels] * inverse_norms(_row_lengths(X))[candidates.row]
+        X = _strongest(X)
+        scale = self._inverse[candidates.labels] * inverse_norms(_row_lengths(X))[candidates.row]
+        return self._linear.margins(X, candidates) * scale
 
     def find(self, X: CSR, k: int) -> Candidates:
-        best = top_k(sp.csr_array(_strongest(X) @ self._index), k).labels
-        labels = np.sort(np.where(best < 0, len(self.lengths), best), axis=1)
-        found = labels < len(self.lengths)
-        starts = np.concatenate([[0], np.cumsum(found.sum(axis=1))])
-        return Candidates(starts, labels[found].astype(np.int32), len(self.lengths))
+        X, d = _strongest(X), len(self.lengths)
+        labels, counts = np.empty((X.shape[0], k), np.int32), np.empty(X.shape[0], np.int64)
+        _kernels.nearest(*csr_arrays(X), *self._index, d, labels, counts)
+        return Candidates(np.concatenate([[0], np.cumsum(counts)]), labels[np.arange(k) < counts[:, None]], d)
 
     @cached_property
-    def _by_label(self) -> CSR:
-        return sp.csr_array(self.sums.T)
+    def _inverse(self) -> FloatArray:
+        return inverse_norms(self.lengths)
 
     @cached_property
-    def _index(self) -> CSR:
+    def _linear(self) -> Ranker:
+        """The sums as if they were linear classifiers."""
+        return Ranker(sp.csr_array(self.sums.T), np.zeros(len(self.lengths), np.float32))
+
+    @cached_property
+    def _index(self) -> Arrays:
         """The labels of each feature, (p, d), with cosines: of each label the strongest features, of these the best."""
-        columns = scale_columns(sp.csr_array(_strongest(self._by_label).T), inverse_norms(self.lengths))
-        return _strongest(columns, MOST_FOUND)
+        strongest = sp.csr_array(_strongest(self._linear.weights).T)
+        return csr_arrays(_strongest(scale_columns(strongest, self._inverse), MOST_FOUND))
 
     def own(self, X: CSR, H: FloatArray, Y: CSR, candidates: Candidates, values: FloatArray) -> FloatArray:
         mine = np.flatnonzero(candidates.are_in(Y))
@@ -253,10 +252,6 @@ class Centroids(Source):
         values = values.copy()
         values[mine] = left
         return values
-
-    @cached_property
-    def _arrays(self) -> tuple[IntArray, Any, FloatArray]:
-        return self.sums.indptr.astype(np.int64), self.sums.indices.astype(np.int32), self.sums.data
 
     def updated(self, sums: CSR) -> Centroids:
         known = sp.csr_array((self.sums.data, self.sums.indices, self.sums.indptr), shape=sums.shape)

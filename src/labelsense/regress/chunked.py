@@ -34,15 +34,19 @@ class Targets:
     compress: Callable[[CSR], FloatArray]
     columns: IntArray | None = None
 
-    def of(self, chunk: Any, rows: IntArray | None) -> FloatArray:
-        """Return the targets of some rows of a chunk."""
+    def of(self, chunk: Any, rows: IntArray | None, weights: DoubleArray | None = None) -> FloatArray:
+        """Return the targets of some rows of a chunk, each times its weight if there are weights."""
         Z = self.compress(chunk.Y if rows is None else chunk.Y[rows])
-        return Z if self.columns is None else np.ascontiguousarray(Z[:, self.columns])
+        Z = Z if self.columns is None else np.ascontiguousarray(Z[:, self.columns])
+        return Z if weights is None else (Z * weights[:, None]).astype(np.float32)
 
 
 @dataclass(frozen=True)
 class Part:
-    """Which rows of a chunk count, by what they are multiplied, and the other factor of a product, if it has rows."""
+    """Which rows of a chunk count, by what they are multiplied, and the other factor of a product, if it has rows.
+
+    If that is made of the labels, it is by what it is multiplied.
+    """
 
     rows: IntArray | None = None
     weights: DoubleArray | None = None
@@ -75,7 +79,7 @@ class Product:
             design, _ = design.centred(self.shift)
         if part.weights is not None:
             design = design.scaled(part.weights)
-        other = part.other if self.targets is None else self.targets.of(chunk, part.rows)
+        other = part.other if self.targets is None else self.targets.of(chunk, part.rows, part.other)
         arguments = self.arguments if other is None else (other, *self.arguments)
         if self.method == "normal_times":
             return _normal_times(design, *arguments)
@@ -99,7 +103,7 @@ class _TargetSum:
     targets: Targets
 
     def __call__(self, chunk: Any, part: Part) -> DoubleArray:
-        Z = self.targets.of(chunk, part.rows)
+        Z = self.targets.of(chunk, part.rows, part.other)
         return Z.sum(axis=0, dtype=np.float64) if part.weights is None else part.weights @ Z
 
 
@@ -108,7 +112,7 @@ class _TargetRows:
     targets: Targets
 
     def __call__(self, chunk: Any, part: Part) -> FloatArray:
-        return self.targets.of(chunk, part.rows)
+        return self.targets.of(chunk, part.rows, part.other)
 
 
 @dataclass(frozen=True)
@@ -226,12 +230,12 @@ class ChunkedDesign(Design):
 
     def transposed_times(self, B: Any) -> Any:
         if isinstance(B, ChunkedTargets):
-            return self._total(Product("transposed_times", targets=B.targets))
+            return self._total(Product("transposed_times", targets=B.targets), B.weights)
         return self._total(Product("transposed_times"), B)
 
     def moment_times(self, B: Any) -> DoubleArray:
         if isinstance(B, ChunkedTargets):
-            return self._total(Product("moment_times", targets=B.targets))
+            return self._total(Product("moment_times", targets=B.targets), B.weights)
         return self._total(Product("moment_times"), B)
 
     def normal_times(self, P: FloatArray, shift: FloatArray, s: DoubleArray | None) -> tuple[FloatArray, FloatArray]:
@@ -284,18 +288,27 @@ class ChunkedDesign(Design):
 class ChunkedTargets(LazyTargets):
     """Z = Y A' of labels in chunks: made where they are, whenever a product needs them."""
 
-    def __init__(self, rows: _ChunkedRows, targets: Targets, n_targets: int) -> None:
-        self.rows, self.targets = rows, targets
+    def __init__(
+        self, rows: _ChunkedRows, targets: Targets, n_targets: int, weights: DoubleArray | None = None
+    ) -> None:
+        self.rows, self.targets, self.weights = rows, targets, weights
         self.shape = (int(rows.lengths.sum()), n_targets)
 
     def part(self, rows: Rows, columns: Any = slice(None)) -> ChunkedTargets:
         mine = np.arange(self.shape[1]) if self.targets.columns is None else self.targets.columns
         chosen = mine[columns]
-        return ChunkedTargets(self.rows.choose(rows), replace(self.targets, columns=chosen), len(chosen))
+        weights = None if self.weights is None else self.weights[rows]
+        return ChunkedTargets(self.rows.choose(rows), replace(self.targets, columns=chosen), len(chosen), weights)
+
+    def scaled(self, weights: DoubleArray) -> ChunkedTargets:
+        both = weights if self.weights is None else weights * self.weights
+        return ChunkedTargets(self.rows, self.targets, self.shape[1], both)
 
     def weighted_sum(self, weights: DoubleArray | None) -> DoubleArray:
-        return self.rows.chunks.total(_TargetSum(self.targets), self.rows.parts(weights))
+        return self.rows.chunks.total(_TargetSum(self.targets), self.rows.parts(weights, self.weights))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
-        Z = np.concatenate(list(self.rows.chunks.results(_TargetRows(self.targets), self.rows.parts())))
+        Z = np.concatenate(
+            list(self.rows.chunks.results(_TargetRows(self.targets), self.rows.parts(None, self.weights)))
+        )
         return Z if dtype is None else Z.astype(dtype, copy=False)

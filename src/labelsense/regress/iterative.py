@@ -37,7 +37,7 @@ class ConjugateGradientSolver(Solver):
             W, self.n_iter = self._solve(alpha, self._right, start)
             return W
         W = np.empty((p, m), np.float32)
-        for columns in row_blocks(m, at_once):
+        for columns in row_blocks(m, -(-m // -(-m // at_once))):  # each pass over the rows costs: no block is small
             right = self.problem.right_hand_side(columns).astype(np.float32)
             W[:, columns], steps = self._solve(alpha, right, None if start is None else start[:, columns])
             self.n_iter = max(self.n_iter, steps)

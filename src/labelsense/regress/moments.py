@@ -21,7 +21,7 @@ from labelsense.regress.design import Design
 from labelsense.regress.in_memory import as_design
 from labelsense.regress.primal import solve_positive
 from labelsense.regress.problem import subtract_outer
-from labelsense.regress.targets import LazyTargets, weighted_sum
+from labelsense.regress.targets import LazyTargets, scaled_targets, weighted_sum
 
 # Of more features than this, X'X is kept sparse if no more than this part of it is not zero: texts have many words that
 # never meet.
@@ -71,7 +71,7 @@ class Moments:
         lazy = isinstance(Z, LazyTargets)
         for columns in row_blocks(Z.shape[1], Z.shape[1] if lazy else max(1, TARGET_NUMBERS // X.shape[0])):
             targets = Z if lazy else as_dense(Z[:, columns]).astype(np.float64, copy=False)
-            right[:, columns] = X.moment_times(targets if w is None else w[:, None] * targets)
+            right[:, columns] = X.moment_times(targets if w is None else scaled_targets(targets, w))
             z_sum[columns] = weighted_sum(targets, w)
         x_sum = X.weighted_sum(w)
         for sums in (gram, right, x_sum, z_sum):

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from labelsense._checkpoint import State
 from labelsense._chunks import Chunks, split
 from labelsense._progress import log
-from labelsense._typing import FloatArray, IntArray
+from labelsense._typing import DoubleArray, FloatArray, IntArray
 from labelsense.regress.chunked import ChunkedDesign, ChunkedTargets, Part, Targets
 from labelsense.regress.in_memory import product
 from labelsense.regress.primal import leave_one_out
@@ -20,12 +20,14 @@ from labelsense.regress.ridge import RidgeLearner
 STEP = "measurements out of sample"
 
 
-def fit_out_of_sample(learner: RidgeLearner, X: ChunkedDesign, Z: ChunkedTargets) -> Chunks:
+def fit_out_of_sample(
+    learner: RidgeLearner, X: ChunkedDesign, Z: ChunkedTargets, weights: DoubleArray | None = None
+) -> Chunks:
     """Fit a learner to rows in chunks, and return what its ``fit_out_of_sample`` does, in chunks of arrays (n, m).
 
-    It is the same to rounding, or to the tolerance of conjugate gradients.
+    It is the same to rounding, or to the tolerance of conjugate gradients. Weights must not be zero.
     """
-    leverage, m = learner.fit_leverages(X, Z), Z.shape[1]
+    leverage, m = learner.fit_leverages(X, Z, weights), Z.shape[1]
     log("measurements out of sample")
     if leverage is not None:
         left_out = X.map(_LeaveOneOut(_Linear.of(learner), Z.targets), STEP, leverage)
@@ -34,7 +36,7 @@ def fit_out_of_sample(learner: RidgeLearner, X: ChunkedDesign, Z: ChunkedTargets
     settings = learner.unfitted()
     for number, (rest, out) in enumerate(settings._folds(X.shape[0])):
         fold[out] = number
-        model = clone(settings).fit(X.rows(rest), Z.part(rest))
+        model = clone(settings).fit(X.rows(rest), Z.part(rest), None if weights is None else weights[rest])
         parts.append(X.rows(out).map(_Linear.of(model), STEP))
     lengths = X.chunks().lengths
     return parts[0].paired(*parts[1:]).then(_Merge(m), split(fold, lengths), lengths)

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from labelsense._blocks import row_blocks
 from labelsense._typing import DoubleArray, FloatArray, IntArray, Rows, as_dense
 from labelsense.regress.design import DENSE_ROWS, Design, sum_over_blocks
-from labelsense.regress.targets import LazyTargets, some_targets, weighted_sum
+from labelsense.regress.targets import LazyTargets, scaled_targets, some_targets, weighted_sum
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Problem:
         s = np.broadcast_to(1.0, n) if w is None else np.sqrt(w)  # of ones, one is stored
         if w is not None:
             design = design.scaled(s)
-            Z = sp.diags_array(s) @ Z if sp.issparse(Z) else Z * s[:, None]
+            Z = scaled_targets(Z, s)
         if sp.issparse(Z):
             Z = sp.csr_array(Z, dtype=np.float32)
         elif not isinstance(Z, LazyTargets):
@@ -106,7 +106,7 @@ class Problem:
         if self.unweighted:
             return X, Z, None
         s = self.s[rows]
-        return X.scaled(1 / s), Z / s[:, None], s**2
+        return X.scaled(1 / s), scaled_targets(Z, 1 / s), s**2
 
     def right_hand_side(self, columns: slice = slice(None)) -> DoubleArray:
         """Return the centred X'Z, (p, m), in double, or some of its columns."""

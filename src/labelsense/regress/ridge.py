@@ -149,12 +149,13 @@ class RidgeLearner(Learner):
         with verbosity(self.verbose), np.errstate(over="ignore", invalid="ignore"):
             return self._shape_like_fit(self._keep_out_of_sample(self._start(rows), rows))
 
-    def fit_leverages(self, X: Design, y: LazyTargets) -> DoubleArray | None:
+    def fit_leverages(self, X: Design, y: LazyTargets, sample_weight: Any = None) -> DoubleArray | None:
         """Fit to rows that are not in memory; return how much each row decides its own prediction, (n,).
 
-        By this a row is left out in closed form. None with conjugate gradients, or without a penalty.
+        By this a row is left out in closed form. None with conjugate gradients, or without a penalty. Weights must not
+        be zero.
         """
-        rows = self._check_rows(X, y, None)
+        rows = self._check_rows(X, y, sample_weight)
         with verbosity(self.verbose), np.errstate(over="ignore", invalid="ignore"):
             solver = self._start(rows)
             self._keep(solver, solver.solve(self.alpha_))
@@ -234,8 +235,6 @@ class RidgeLearner(Learner):
         X, Z, self._flat = self._check_data(X, y, True)
         if sample_weight is None:
             return TrainingRows(X, Z, None)
-        if isinstance(X, Design):
-            raise InputError("sample_weight must be None for rows that are not in memory. Got weights.")
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weights.any() or not math.isfinite(weights.sum()):
             raise InputError("sample_weight must be finite and not all zero.")

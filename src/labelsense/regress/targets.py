@@ -28,6 +28,10 @@ class LazyTargets(ABC):
         """Return some of the rows, which are ascending, and columns."""
 
     @abstractmethod
+    def scaled(self, weights: DoubleArray) -> LazyTargets:
+        """Return the rows, each times its weight."""
+
+    @abstractmethod
     def weighted_sum(self, weights: DoubleArray | None) -> DoubleArray:
         """Return the sum of the rows, each times its weight if there are weights, (m,), in double."""
 
@@ -44,6 +48,13 @@ def weighted_sum(Z: Any, weights: DoubleArray | None) -> DoubleArray:
     if sp.issparse(Z):
         return np.asarray(Z.T @ w, np.float64)
     return sum_over_blocks(len(w), lambda rows: w[rows] @ Z[rows], DOUBLE_ROWS)
+
+
+def scaled_targets(Z: Any, weights: DoubleArray) -> Any:
+    """Return targets of any kind, each row times its weight."""
+    if isinstance(Z, LazyTargets):
+        return Z.scaled(weights)
+    return sp.diags_array(weights) @ Z if sp.issparse(Z) else Z * weights[:, None]
 
 
 def some_targets(Z: Any, rows: Rows, columns: Any = slice(None)) -> Any:

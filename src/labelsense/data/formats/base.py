@@ -129,7 +129,8 @@ def concatenate(batches: list[Examples]) -> Examples:
         if any(batch.Y is not None for batch in batches):
             Y = [row for batch in batches for row in batch.Y or [[]] * len(batch)]
     else:
-        X = sp.vstack([batch.X for batch in batches], format="csr")
+        parts = [batch.X for batch in batches]
+        X = sp.vstack(parts, format="csr") if sp.issparse(last.X) else np.concatenate(parts)
         if last.Y is not None:
             Y = sp.vstack([batch.Y for batch in batches], format="csr")
     return replace(last, X=X, Y=Y, ids=ids)
