@@ -111,7 +111,7 @@ def report() -> None:
 
 def _row(name: str, runs: list[dict[str, Any]], kept: int) -> str:
     minutes, cpu, executions = (sum(run[key] for run in runs) for key in ("seconds", "cpu", "executions"))
-    return f"| {name} | {minutes / 60:.0f} | {cpu / 60:.0f} | {executions:,} | {kept} |"
+    return f"| {name} | {minutes / 60:.0f} | {cpu / 60:.1f} | {executions:,} | {kept} |"
 
 
 if __name__ == "__main__":
