@@ -132,7 +132,7 @@ WORK = {
     "fit, everything chosen": fitting,
     "fit, refined": lambda: fitting("hadamard", "ridge", "omp"),
 }
-BEGIN = {"fit, refined": 2.0}  # seconds of work before Ctrl-C, where they are more than half a second
+BEGIN = {"fit, refined": 1.2}  # seconds of work before Ctrl-C, where they are more than half a second
 
 
 @pytest.mark.parametrize("name", WORK)
