@@ -286,7 +286,8 @@ def test_every_acknowledged_update_is_present_once_after_twenty_kills(tmp_path):
     present = {label for label in counts if label.startswith("t")}
     assert len(acknowledged) >= 20
     assert answers
-    assert all(status == 200 and len(answer["results"]) == 2 for status, answer in answers)
+    assert all(status == 200 and len(answer["results"]) <= 2 for status, answer in answers)  # few, where few score
+    assert any(answer["results"] for _, answer in answers)
     assert acknowledged <= present <= sent
     assert all(counts[label] == 1 for label in present)
     order = model.labels_[5:]
