@@ -1,16 +1,14 @@
-"""How fast this version is beside a matrix product, and beside another version, in one run.
+"""How fast this version is beside another one, in one run.
 
-    make bench
-    make bench AGAINST=commit
+    make bench AGAINST=v0.1.0
 
-Each version runs in a process of its own, in its own environment, on one thread, and they take turns at every step, so
-that whatever else the machine does slows both. Printed is the best of several rounds, in milliseconds; multiples of the
-product go to ``benchmarks/history``.
+Each version runs in a process of its own, in its own environment, and they take turns at every step, so that whatever
+else the machine does slows both. Printed is the best of several rounds, in milliseconds. Ratios to the first version go
+to ``benchmarks/history``.
 """
 
 import argparse
 import inspect
-import os
 import subprocess
 import sys
 import time
@@ -30,7 +28,7 @@ def paper(ls):
 
 
 def steps():
-    """Return the functions to be timed, by name; they use only what a version has."""
+    """Return the functions to be timed, by name; they use only what all versions have."""
     import numpy as np
 
     import labelsense as ls
@@ -57,41 +55,14 @@ def steps():
     clf = paper(ls).fit(X, Y)
     found["fit"] = lambda: paper(ls).fit(X, Y)
     found["predict"] = lambda: clf.predict_topk(X, 5)
-    if "budget" in inspect.signature(ls.CompressedLabelClassifier).parameters:
-        few = slice(0, 1000)
-        refined = ls.CompressedLabelClassifier(budget="fast", random_state=0).fit(X[few], Y[few])
-        found["fit, refined"] = lambda: ls.CompressedLabelClassifier(budget="fast", random_state=0).fit(X[few], Y[few])
-        found["predict, refined"] = lambda: refined.predict_topk(X[few], 5)
     return found
-
-
-def yardsticks():
-    """Return the products that stand for the speed of the machine, by name: A'H of a size, and X'X."""
-    import numpy as np
-
-    rng = np.random.default_rng(0)
-    found = {}
-    for size, (d, m, _, n) in SIZES.items():
-        H, A = rng.normal(size=(n, m)).astype(np.float32), rng.normal(size=(m, d)).astype(np.float32)
-        found[f"product, {size}"] = lambda H=H, A=A: H @ A
-    X = rng.normal(size=(ROWS, FEATURES // 2)).astype(np.float32)
-    found["product"] = lambda: X.T @ X
-    return found
-
-
-def yardstick_of(step):
-    """Return the name of the product that a step is a multiple of."""
-    return next((f"product, {size}" for size in SIZES if step.endswith(size)), "product")
 
 
 def work():
-    """Say the version and the steps, then time those whose names come in, one a line."""
-    import labelsense
-
+    """Time the steps whose names come in, one a line."""
     warnings.simplefilter("ignore")
     functions = steps()
-    print("\t".join([labelsense.__version__, *functions]), flush=True)
-    functions |= yardsticks()
+    print("\t".join(functions), flush=True)
     for line in sys.stdin:
         start = time.perf_counter()
         functions[line.rstrip("\n")]()
@@ -101,65 +72,40 @@ def work():
 class Version:
     """A process that times steps."""
 
-    def __init__(self, python, commit):
-        env = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-        command = [python, __file__, "--work"]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
-        self.name, *self.steps = self._answer().split("\t")
-        self.commit, self.ratios = commit, {}
+    def __init__(self, python):
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen([python, __file__, "--work"], stdin=pipe, stdout=pipe, text=True)
 
-    def time(self, step):
-        print(step, file=self.process.stdin, flush=True)
-        return float(self._answer())
-
-    def _answer(self):
+    def answer(self):
         return self.process.stdout.readline().rstrip("\n")
 
-
-def measure(versions, step, rounds):
-    """Return the best times of the versions at a step, NaN for one that does not have it, and of its yardstick."""
-    yardstick = yardstick_of(step)
-    times = [
-        [
-            *(version.time(step) if step in version.steps else float("nan") for version in versions),
-            versions[-1].time(yardstick),
-        ]
-        for _ in range(rounds)
-    ]
-    return [1000 * min(column) for column in zip(*times, strict=True)]
-
-
-def commit_of(name):
-    return subprocess.run(
-        ["git", "rev-parse", "--short=7", f"{name}^{{commit}}"], capture_output=True, text=True, check=True
-    ).stdout.strip()
+    def time(self, name):
+        print(name, file=self.process.stdin, flush=True)
+        return float(self.answer())
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("old", nargs="?", help="Python of the environment that the other version is installed in")
-    parser.add_argument("--name", help="the commit that it is of")
+    parser.add_argument("--name", default="old", help="what to call it")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.work:
         return work()
-    versions = [Version(args.old, commit_of(args.name))] if args.old else []
-    versions.append(Version(sys.executable, commit_of("HEAD")))
-    heads = [f"{version.name} {version.commit}" for version in versions]
-    print(f"{'milliseconds':<32}" + "".join(f" {head:>16}" for head in [*heads, "product", "/ product"]), end="")
-    print(f" {'new / old':>10}" if args.old else "")
-    for step in versions[-1].steps:
-        *times, product = measure(versions, step, args.rounds)
-        for version, best in zip(versions, times, strict=True):
-            version.ratios[step] = best / product
-        shown = "".join(f" {best:>16.2f}" for best in [*times, product, times[-1] / product])
-        print(f"{step:<32}{shown}" + (f" {times[-1] / times[0]:>10.2f}" if args.old else ""), flush=True)
-    for version in versions:
-        known = {step: ratio for step, ratio in version.ratios.items() if step in version.steps}
-        print("wrote", history.write(version.name, version.commit, known).name)
-    for step, times in history.regressions(history.read()):
-        print(f"WORSE  {step}: {times:.2f} times what the version before took")
+    versions = [Version(args.old), Version(sys.executable)]
+    names = [version.answer().split("\t") for version in versions][1]
+    ratios = {}
+    print(f"{'milliseconds':<32} {args.name[:12]:>12} {'new':>12} {'new / old':>10}")
+    for name in names:
+        rounds = [[version.time(name) for version in versions] for _ in range(args.rounds)]
+        old, new = (1000 * min(times) for times in zip(*rounds, strict=True))
+        ratios[name] = new / old
+        print(f"{name:<32} {old:>12.1f} {new:>12.1f} {ratios[name]:>10.2f}", flush=True)
+    if args.name == history.REFERENCE:
+        print("wrote", history.write(ratios))
+        for name, times in history.regressions(history.read()):
+            print(f"WORSE  {name}: {times:.2f} times what the version before took")
 
 
 if __name__ == "__main__":
