@@ -5,7 +5,7 @@ import threading
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from labelsense._blocks import map_rows
+from labelsense._blocks import map_rows, plain_algebra
 
 
 def algebra_threads():
@@ -16,25 +16,32 @@ class TestMapRows:
     def test_blocks_come_back_in_order(self):
         assert map_rows(lambda rows: (rows.start, rows.stop), 7, 3, 2) == [(0, 3), (3, 6), (6, 7)]
 
-    def test_linear_algebra_is_on_one_thread_while_several_of_ours_work(self):
-        with threadpool_limits(2, "blas"):
-            assert map_rows(lambda rows: algebra_threads(), 4, 1, 2) == [{1}] * 4
-            assert algebra_threads() == {2}
-            assert map_rows(lambda rows: algebra_threads(), 4, 1, 1) == [{2}] * 4
 
-    def test_its_threads_come_back_after_an_error(self):
+class TestPlainAlgebra:
+    def test_is_on_one_thread_as_long_as_one_is_inside(self):
         with threadpool_limits(2, "blas"):
-            with pytest.raises(ZeroDivisionError):
+            with plain_algebra:
+                assert map_rows(lambda rows: algebra_threads(), 4, 1, 2) == [{1}] * 4
+                with plain_algebra:
+                    pass
+                assert algebra_threads() == {1}
+            assert algebra_threads() == {2}
+
+    def test_comes_back_after_an_error(self):
+        with threadpool_limits(2, "blas"):
+            with pytest.raises(ZeroDivisionError), plain_algebra:
                 map_rows(lambda rows: 1 // rows.start, 4, 1, 2)
             assert algebra_threads() == {2}
 
-    def test_a_call_on_another_thread_that_ends_first_changes_nothing(self):
-        def call_elsewhere(rows):
-            other = threading.Thread(target=lambda: map_rows(lambda rows: None, 3, 1, 3))
-            other.start()
-            other.join()
-            return algebra_threads()
+    def test_another_thread_that_leaves_first_changes_nothing(self):
+        def visit():
+            with plain_algebra:
+                pass
 
         with threadpool_limits(2, "blas"):
-            assert map_rows(call_elsewhere, 2, 1, 2) == [{1}] * 2
+            with plain_algebra:
+                other = threading.Thread(target=visit)
+                other.start()
+                other.join()
+                assert algebra_threads() == {1}
             assert algebra_threads() == {2}

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
-from labelsense._blocks import map_rows
+from labelsense._blocks import map_rows, plain_algebra
 from labelsense._storage import Parts, require, require_array, storable
 from labelsense._typing import DoubleArray, FloatArray, IntArray
 from labelsense.refine.trees import BoostedTrees
@@ -58,9 +58,13 @@ class PooledModel:
         fold = row % FOLDS
         parts = [fold != number for number in range(FOLDS + 1)]  # all of them, for the last one
         models = [cls._fit_linear(F[part], truth[part]) for part in parts]  # each on all cores
-        map_rows(
-            lambda one: models[one.start]._add_trees(F[parts[one.start]], truth[parts[one.start]]), len(models), 1, -1
-        )
+
+        def add_trees(one: slice) -> None:
+            part = parts[one.start]
+            models[one.start]._add_trees(F[part], truth[part])
+
+        with plain_algebra:
+            map_rows(add_trees, len(models), 1, -1)
         final = models.pop()
         out = np.empty(len(F), np.float32)
         for model, part in zip(models, parts, strict=False):

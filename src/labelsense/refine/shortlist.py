@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from labelsense import _kernels
-from labelsense._blocks import map_rows
+from labelsense._blocks import map_rows, plain_algebra
 from labelsense._typing import CSR, FloatArray, IntArray
 from labelsense.compress.base import Operator
 from labelsense.reconstruct import Decoder
@@ -83,8 +83,9 @@ def shortlist(
         decoded = decoder.decode_among(operator, state, H_rows, candidates.starts, candidates.labels)
         return candidates, np.stack([*values, decoded])
 
-    if d > MOST_SCORED:
-        parts = map_rows(find, n, 256, -1)
-    else:
-        parts = map_rows(choose, n, max(1, min(256, SCORE_NUMBERS // d)), -1)
+    with plain_algebra:
+        if d > MOST_SCORED:
+            parts = map_rows(find, n, 256, -1)
+        else:
+            parts = map_rows(choose, n, max(1, min(256, SCORE_NUMBERS // d)), -1)
     return concatenate([part for part, _ in parts]), np.concatenate([values for _, values in parts], axis=1)
