@@ -179,7 +179,8 @@ def write(rows):
     """Put tables between the marks of the pages, and draw the chart beside them."""
     draw(rows, CHART)
     seeds = {row["seeds"] for row in rows if "seeds" in row}
-    which = "Ours are of one seed." if seeds == {1} else f"Ours are means over {max(seeds)} seeds."
+    number = f"{'up to ' * (len(seeds) > 1)}{max(seeds)}"
+    which = "Ours are of one seed." if seeds == {1} else f"Ours are means over {number} seeds."
     link = "[Costs, calibration, every rival](docs/accuracy.md): `make bench-accuracy` prints these, in one run."
     replace("README.md", "accuracy table", f"{short_table(rows)}\n\n{which} {link}")
     picture = "![Points of P@1 beyond the best rival](figures/accuracy.png)"
