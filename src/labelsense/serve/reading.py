@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 import scipy.sparse as sp
+from python_multipart.exceptions import FormParserError
 from starlette.datastructures import UploadFile
 from starlette.requests import ClientDisconnect, Request
 
@@ -114,8 +115,11 @@ async def _parse_multipart(request: Request, body: bytes, limits: Limits) -> lis
         return {"type": "http.request", "body": body, "more_body": False}
 
     again = Request(request.scope, receive)
-    async with again.form(max_files=1, max_fields=FIELDS, max_part_size=limits.body) as form:
-        return [(name, await _field_text(value)) for name, value in form.multi_items()]
+    try:
+        async with again.form(max_files=1, max_fields=FIELDS, max_part_size=limits.body) as form:
+            return [(name, await _field_text(value)) for name, value in form.multi_items()]
+    except FormParserError:  # older versions of Starlette let it through
+        raise Problem(400, f"The body must be {MULTIPART}, with the boundary that Content-Type says.") from None
 
 
 async def _field_text(value: str | UploadFile) -> str:
