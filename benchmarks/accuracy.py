@@ -181,7 +181,7 @@ def write(rows):
     seeds = {row["seeds"] for row in rows if "seeds" in row}
     number = f"{'up to ' * (len(seeds) > 1)}{max(seeds)}"
     which = "Ours are of one seed." if seeds == {1} else f"Ours are means over {number} seeds."
-    link = "[Costs, calibration, every rival](docs/accuracy.md): `make bench-accuracy` prints these, in one run."
+    link = "[Costs, calibration, every rival](docs/accuracy.md): `make bench-accuracy` prints these."
     replace("README.md", "accuracy table", f"{short_table(rows)}\n\n{which} {link}")
     picture = "![Points of P@1 beyond the best rival](figures/accuracy.png)"
     detail = (
