@@ -16,13 +16,14 @@ from sklearn.svm import LinearSVC
 from labelsense import OMPDecoder, RidgeLearner, WhitenedCompressor, _kernels
 from labelsense.data import make_tagged_documents
 from labelsense.metrics import calibration_error, precision_at_k
-from labelsense.refine import Refiner
+from labelsense.refine import Refiner, learning
 from labelsense.refine.candidates import Candidates
+from labelsense.refine.learning import Rows
 from labelsense.refine.pooled import PooledModel
-from labelsense.refine.ranker import Ranker
+from labelsense.refine.ranker import Ranker, Settings
 from labelsense.refine.shortlist import Reconstruction, count_candidates, shortlist
 from labelsense.refine.sources import Centroids, Correlations, LinearDecoder
-from labelsense.refine.stage import Stage, as_rows
+from labelsense.refine.stage import as_rows
 from labelsense.refine.trees import BoostedTrees
 
 
@@ -57,7 +58,7 @@ class TestRanker:
     def test_equals_liblinear_on_the_rows_of_each_label(self):
         X, Y = problem()
         candidates = random_candidates(*Y.shape)
-        ranker = Ranker.train(X, Y, candidates, C=0.7, tol=1e-6, max_rounds=100_000, smallest=0)
+        ranker = Ranker.train(X, Y, candidates, Settings(C=0.7, tol=1e-6, max_rounds=100_000, smallest=0))
         is_candidate = candidates.matrix(np.ones(len(candidates), np.float32)).toarray() > 0
         learned = 0
         for j, has in enumerate(Y.toarray().T > 0):
@@ -91,10 +92,26 @@ class TestRanker:
             np.testing.assert_array_equal(other.margins(few, candidates), got)
             assert costs_nothing in vars(other)
 
+    def test_the_first_rows_and_then_all(self):
+        X, Y = problem()
+        candidates = random_candidates(*Y.shape)
+        exact = Settings(tol=1e-6, max_rounds=100_000, smallest=0)
+        first, whole = Ranker.train_twice(X, Y, candidates, 150, exact)
+        some = Candidates(candidates.starts[:151], candidates.labels[: candidates.starts[150]], Y.shape[1])
+        alone = Ranker.train(X[:150], Y[:150], some, exact)
+        assert (first.weights != alone.weights).nnz == 0  # the same bytes as without the others
+        np.testing.assert_array_equal(first.bias, alone.bias)
+        anew = Ranker.train(X, Y, candidates, exact)
+        assert abs(whole.weights - anew.weights).max() < 1e-4
+        np.testing.assert_allclose(whole.bias, anew.bias, atol=1e-4)
+        assert abs(whole.weights - first.weights).max() > 0.01
+
     def test_small_weights_are_left_out(self):
         X, Y = problem()
         candidates = random_candidates(*Y.shape)
-        every, large = (Ranker.train(X, Y, candidates, smallest=smallest).weights for smallest in (0.0, 0.1))
+        every, large = (
+            Ranker.train(X, Y, candidates, Settings(smallest=smallest)).weights for smallest in (0.0, 0.1)
+        )
         kept = every.toarray()
         kept[np.abs(kept) < 0.1 * np.abs(kept).max(axis=1, keepdims=True)] = 0
         np.testing.assert_array_equal(large.toarray(), kept)
@@ -318,12 +335,11 @@ def documents():
     return as_rows(X), sp.csr_array(Y, dtype=np.float32)
 
 
-def fit(X, Y, m=30, **settings):
+def fit(X, Y, m=30, last=False, **settings):
     reconstruction = Reconstruction.by(OMPDecoder(min(m, 8)), WhitenedCompressor(m, random_state=0).fit(Y).operator_)
-    learner = RidgeLearner(1.0)
-    H = learner.fit_out_of_sample(X, reconstruction.operator.compress(Y))
+    learner = RidgeLearner(1.0).fit(X, reconstruction.operator.compress(Y))
     refiner = Refiner(**settings)
-    return refiner, refiner.fit(X, Y, H, learner, reconstruction), learner, reconstruction
+    return refiner, refiner.fit(X, Y, learner, reconstruction, last=last), learner, reconstruction
 
 
 class TestRefiner:
@@ -345,21 +361,45 @@ class TestRefiner:
 
     def test_nothing_is_calibrated_by_rows_that_were_learned(self, documents, monkeypatch):
         X, Y = documents
-        learned = []
-        learn = Stage.learn.__func__
+        parts = []
 
-        def spy(cls, X, *others):
-            learned.append(X)
-            return learn(cls, X, *others)
+        def spy(rest, held, *others):
+            judged, stage = learning.learn(rest, held, *others)
+            first = learning.learn(rest, Rows(held.X[:1], held.H[:1], held.Y[:1]), *others)[0]
+            parts.append((rest.X, held.X, judged, first))
+            return judged, stage
 
-        pairs, judged = Stage.pairs, []
-        monkeypatch.setattr(Stage, "learn", classmethod(spy))
-        monkeypatch.setattr(Stage, "pairs", lambda self, X, *others: judged.append(X) or pairs(self, X, *others))
+        monkeypatch.setattr("labelsense.refine.refiner.learn", spy)
         _, calibration, _, _ = fit(X[:500], Y[:500], n_calibration=260)
-        assert len(judged) == 5
+        assert len(parts) == 5
         assert calibration.n_rows == 250
-        for known, new in zip(learned, judged, strict=False):
+        for known, new, judged, first in parts:
             assert not {row.tobytes() for row in known.toarray()} & {row.tobytes() for row in new.toarray()}
+            # What is said of a row does not depend on the others that are held out with it, nor on their labels.
+            np.testing.assert_array_equal(judged.features[: len(first.features)], first.features)
+
+    def test_a_stage_of_all_rows_knows_what_all_rows_teach(self, documents):
+        X, Y = documents
+        refiner, *_ = fit(X[:500], Y[:500])
+        whole = Centroids.learn(X[:500], Y[:500])
+        np.testing.assert_allclose(refiner._stage.sources[0].sums.toarray(), whole.sums.toarray(), atol=1e-5)
+        np.testing.assert_allclose(np.expm1(refiner._stage.known[:, 0]), Y[:500].sum(axis=0), rtol=1e-4, atol=1e-4)
+
+    def test_the_last_rows_are_held_out_with_rows_at_random(self, documents):
+        X, Y = documents
+        refiner = Refiner(n_calibration=100)
+        for n in (1500, 60, 12):
+            (rest, held), *others = refiner._folds(n, last=True)[0]
+            size = refiner._folds(n, last=True)[1]
+            assert held[-size:].tolist() == list(range(n - size, n))
+            assert len(held) == 2 * size
+            assert sorted([*rest, *held]) == list(range(n))
+            seen = np.concatenate([held, *(out for _, out in others)])
+            assert len(set(seen)) == len(seen)
+        calibration = fit(X[:500], Y[:500], n_calibration=100, last=True)[1]
+        assert calibration.n_rows == 100
+        np.testing.assert_array_equal(calibration.truth[calibration.last].toarray(), Y[450:500].toarray())
+        assert len(calibration.at_random) == 50
 
     def test_a_judge_that_is_better_alone_is_left_alone(self, documents, monkeypatch):
         X, Y = documents

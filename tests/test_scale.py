@@ -98,7 +98,7 @@ class TestEqualsTrainingInMemory:
         np.testing.assert_array_equal(load_model(tmp_path / "model").predict_topk(TEXTS).labels, labels[0])
 
     @pytest.mark.parametrize("rare", [1.0, 1e9], ids=["random rows", "some labels"])
-    def test_chooses_the_penalty_and_rehearses_the_last_rows(self, rare, tmp_path, monkeypatch):
+    def test_chooses_the_penalty_and_holds_out_the_last_rows(self, rare, tmp_path, monkeypatch):
         monkeypatch.setattr("labelsense.chooser.RARE", rare)
         monkeypatch.setitem(BUDGETS, "balanced", replace(BUDGETS["balanced"], sample=150, kernel_seconds=0))
         order = np.argsort([row[0] for row in LISTS], kind="stable")  # in runs
@@ -257,8 +257,8 @@ class TestKilled:
         ("place", "number", "left"),
         [
             ("store.write_checked", 4, "rows/000002.safetensors"),
-            ("chunked.Shortlist.__call__", 2, "all/fold-0001/chunks-0000/complete.json"),
-            ("label_blocks._Learn.__call__", 3, "all/fold-0001/ranker-0001.safetensors"),
+            ("chunked.Shortlist.__call__", 2, "all/chunks-0000/complete.json"),
+            ("label_blocks._Learn.__call__", 3, "all/ranker-0001.safetensors"),
         ],
         ids=["rows", "candidates", "ranker"],
     )

@@ -35,7 +35,7 @@ DECODED_ROWS = 128
 LEAST_MEASUREMENTS = 100
 MEMORY_SHARE = 0.5  # of what is free, for the kernel matrix or for a whitened A
 RARE = 1.0  # mean rows of a label in a sample of rows, below which labels are sampled instead
-FITS = 10  # fits of all rows that leave-one-out, refinement and a rehearsal cost together
+FITS = 7  # fits of all rows that a fit and the folds of refinement cost together
 
 
 @dataclass(frozen=True)

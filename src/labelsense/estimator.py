@@ -22,13 +22,13 @@ from labelsense.errors import InputError
 from labelsense.features import make_features
 from labelsense.fitted import FittedPredictor, Parts
 from labelsense.labels import Vocabulary, count_labels
-from labelsense.ordering import count_last, describe_order
-from labelsense.plan import Plan, check_takes_weights
+from labelsense.ordering import HeldOut, describe_order
+from labelsense.plan import check_takes_weights
 from labelsense.predictor import THRESHOLD, changing, learn
 from labelsense.reconstruct import Decoder
 from labelsense.refine import Calibration, Reconstruction, Refiner
 from labelsense.regress import Learner, RidgeLearner
-from labelsense.report import Rehearsal, report_fit
+from labelsense.report import report_fit
 
 
 @storable(root=True)
@@ -68,9 +68,8 @@ class CompressedLabelClassifier(FittedPredictor):
         Whether ``fit`` keeps what ``partial_fit`` and ``forget`` need. Only what can be updated is then chosen: ridge.
     held_out : {"auto", "rows", "last"}
         On which rows to measure what to expect. "rows": rows at random, which is right if new rows are like those
-        given. "last": the last rows as well, by a model of those before, which is right if rows come in time or in runs
-        of related ones; it costs about as much again as refinement does. "auto" does that where rows are ordered so,
-        but with the budget "fast", where it only says so.
+        given. "last": the last rows as well, by a model of rows before, which is right if rows come in time or in runs
+        of related ones. "auto" does that where rows are ordered so.
     threshold : "f1" or float
         From which score on ``predict`` takes a label. "f1" is where the F1 of rows left out was best, and the best
         label of a row is always taken unless none is likely; without a refiner it is one half.
@@ -166,8 +165,8 @@ class CompressedLabelClassifier(FittedPredictor):
             X = X if scaling is None else scaling.fit_transform(X)
             start = time.perf_counter()
             reconstruction = _fit_reconstruction(compressor, decoder, X, Y, weights)
-            calibration = self._fit_parts(X, Y, learner, reconstruction, refiner, weights)
-            rehearsal = self._rehearse(X, Y, plan, reconstruction, weights)
+            held_out = self._hold_out(X, Y)
+            calibration = self._fit_parts(X, Y, learner, reconstruction, refiner, weights, held_out.last)
             log(
                 "learned %d regressions on %d rows in %.1f s",
                 compressor.operator_.n_measurements,
@@ -180,7 +179,7 @@ class CompressedLabelClassifier(FittedPredictor):
             self.threshold_ = (
                 threshold if threshold is not None else calibration.threshold if calibration else THRESHOLD
             )
-            self.report_ = report_fit(self, choice, calibration, rehearsal)
+            self.report_ = report_fit(self, choice, calibration, held_out)
             self._state = Parts(learner, reconstruction, refiner)
         return self
 
@@ -254,9 +253,7 @@ class CompressedLabelClassifier(FittedPredictor):
             Y = self.vocabulary_.read(y)
             check_same_length(X, Y)
             parts, refiner = self._current(), clone(self.refiner_)
-            learner = parts.learner.unfitted()
-            H = learner.fit_out_of_sample(X, parts.operator.compress(Y))
-            calibration = refiner.fit(X, Y, H, learner, parts.reconstruction)
+            calibration = refiner.fit(X, Y, parts.learner, parts.reconstruction, last=self._hold_out(X, Y).last)
             self.threshold_ = _first(self._check_threshold(), calibration.threshold)
             self.refiner_, self._state = refiner, Parts(parts.learner, parts.reconstruction, refiner)
             self.report_ = report_fit(self, calibration=calibration)
@@ -287,7 +284,7 @@ class CompressedLabelClassifier(FittedPredictor):
         refiner: Refiner | None = None,
         calibration: Calibration | None = None,
         choice: Choice | None = None,
-        rehearsal: Rehearsal | None = None,
+        held_out: HeldOut | None = None,
     ) -> None:
         """Become the model of these fitted parts."""
         with changing:
@@ -296,28 +293,27 @@ class CompressedLabelClassifier(FittedPredictor):
             self.threshold_ = _first(
                 self._check_threshold(), None if calibration is None else calibration.threshold, THRESHOLD
             )
-            self.report_ = report_fit(self, choice, calibration, rehearsal)
+            self.report_ = report_fit(self, choice, calibration, held_out)
 
     def _fit_parts(
-        self, X: Any, Y: CSR, learner: Learner, reconstruction: Reconstruction, refiner: Refiner | None, weights: Any
+        self,
+        X: Any,
+        Y: CSR,
+        learner: Learner,
+        reconstruction: Reconstruction,
+        refiner: Refiner | None,
+        weights: Any,
+        last: bool,
     ) -> Calibration | None:
-        Z = reconstruction.operator.compress(Y)
-        if refiner is None:
-            learn(learner, "fit", X, Z, weights)
-            return None
-        H = learn(learner, "fit_out_of_sample", X, Z, weights)
-        return refiner.fit(X, Y, H, learner, reconstruction, weights)
+        learn(learner, "fit", X, reconstruction.operator.compress(Y), weights)
+        return None if refiner is None else refiner.fit(X, Y, learner, reconstruction, weights, last)
 
-    def _rehearse(self, X: Any, Y: CSR, plan: Plan, reconstruction: Reconstruction, weights: Any) -> Rehearsal:
-        """Try the last rows by a model of those before, where rows at random may not tell what new ones get."""
+    def _hold_out(self, X: Any, Y: CSR) -> HeldOut:
+        """Tell whether to hold out the last rows, too, because rows at random may not tell what new ones get."""
         if self.held_out == "rows":
-            return Rehearsal()
-        order, n_last = describe_order(X, Y, random_state=0), count_last(Y.shape[0])
-        wanted = self.held_out == "last" or (order is not None and self.budget != "fast")
-        if plan.refiner is None or not wanted or not n_last:
-            return Rehearsal(order)
-        P = plan.refiner.rehearse(X, Y, plan.learner, reconstruction, n_last, weights)
-        return Rehearsal(order, P, Y[-n_last:])
+            return HeldOut()
+        order = describe_order(X, Y, random_state=0)
+        return HeldOut(self.held_out == "last" or order is not None, order)
 
     def _copy_learner(self) -> Learner:
         """Return a learner that can be updated without a change to the weights of the one in use."""

@@ -20,6 +20,13 @@ DENSE_NUMBERS = 2**18  # in rows that are compared, if they are dense
 ALIKE, DIFFERENCE, ERRORS = 1.5, 0.01, 3  # times as alike as others, that much more, and so many standard errors more
 
 
+class HeldOut(NamedTuple):
+    """Whether the last rows are held out beside rows at random, and how rows are ordered, in words."""
+
+    last: bool = False
+    order: str | None = None
+
+
 def count_last(n: int) -> int:
     """Return how many of n rows are the last ones."""
     return min(int(LAST * n), MOST_LAST)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any
 
 from labelsense._html import BLUE, ORANGE, Curve, html_table, svg_chart
 from labelsense._storage import Parts, is_plain, require, storable
@@ -13,6 +13,7 @@ from labelsense.chooser import Choice
 from labelsense.features import FEATURES
 from labelsense.labels import top_k
 from labelsense.metrics import above, f1_score, ranking_figures, reliability_curve
+from labelsense.ordering import HeldOut
 from labelsense.refine import Calibration
 from labelsense.refine.shortlist import MOST_SCORED
 
@@ -22,14 +23,6 @@ KS = (1, 3, 5)
 PRECISIONS = tuple(f"P@{k}" for k in KS)
 FIGURES = (*PRECISIONS, "F1", "ECE")
 RANDOM, LAST = "rows at random", "the last rows"
-
-
-class Rehearsal(NamedTuple):
-    """What was seen of the order of rows, and of the last rows by a model of those before, if that was tried."""
-
-    order: str | None = None
-    probabilities: CSR | None = None
-    truth: CSR | None = None
 
 
 @storable()
@@ -132,10 +125,9 @@ def report_fit(
     model: Any,
     choice: Choice | None = None,
     calibration: Calibration | None = None,
-    rehearsal: Rehearsal | None = None,
+    held_out: HeldOut | None = None,
 ) -> Report:
     """Return what there is to say of a fitted classifier."""
-    rehearsal = rehearsal or Rehearsal()
     chosen = describe_parts(
         model.budget,
         model.features if isinstance(model.features, str) else _first(model.features_, model.scaling_),
@@ -144,7 +136,7 @@ def report_fit(
         model.decoder_,
     )
     chosen["refiner"] = "none" if model.refiner_ is None else f"{model.refiner_.n_candidates_} candidates a row"
-    report = Report(chosen, [], {}, {}, [], _notes(model, rehearsal))
+    report = Report(chosen, [], {}, {}, [], _notes(model, held_out or HeldOut()))
     if choice is not None:
         report.tried = [{"setting": str(row), **row.figures} for row in choice.tried]
         report.curve = choice.curve
@@ -152,13 +144,14 @@ def report_fit(
         curve = reliability_curve(calibration.truth, calibration.probabilities)
         chosen["refiner"] += f", {calibration.chosen}"
         report.judges = calibration.figures
-        report.expected = expectations(calibration.truth, calibration.probabilities, model.threshold_)
-        report.expected |= {**calibration.figures[calibration.chosen], "recall": calibration.recall}
+        for rows, expected in ((calibration.at_random, report.expected), (calibration.last, report.expected_last)):
+            if len(rows):
+                truth, probabilities = calibration.truth[rows], calibration.probabilities[rows]
+                expected |= expectations(truth, probabilities, model.threshold_)
+        report.expected["recall"] = calibration.recall
         report.reliability = [
             [float(p), float(q), int(n)] for p, q, n in zip(curve.predicted, curve.observed, curve.n_pairs, strict=True)
         ]
-    if rehearsal.probabilities is not None:
-        report.expected_last = expectations(rehearsal.truth, rehearsal.probabilities, model.threshold_)
     return report
 
 
@@ -173,13 +166,12 @@ def expectations(Y: Any, P: CSR, threshold: float) -> dict[str, float]:
     }
 
 
-def _notes(model: Any, rehearsal: Rehearsal) -> list[str]:
+def _notes(model: Any, held_out: HeldOut) -> list[str]:
     notes = []
-    if rehearsal.order is not None:
-        advice = "" if rehearsal.probabilities is not None else " held_out='last' measures it."
+    if held_out.order is not None:
         notes.append(
-            f"Order matters: {rehearsal.order}. If new rows come from elsewhere, or later, expect what the last rows "
-            f"get.{advice}"
+            f"Order matters: {held_out.order}. If new rows come from elsewhere, or later, expect what the last rows "
+            "get."
         )
     if model.refiner_ is not None and model.compressor_.operator_.n_labels > MOST_SCORED:
         notes.append(

@@ -32,15 +32,13 @@ from labelsense.estimator import CompressedLabelClassifier
 from labelsense.features import make_features
 from labelsense.features.streams import StreamedFeatures
 from labelsense.labels import Vocabulary
-from labelsense.ordering import compare_pairs, count_last, draw_pairs
+from labelsense.ordering import HeldOut, compare_pairs, draw_pairs
 from labelsense.predictor import changing, learn
-from labelsense.refine import Reconstruction, Refiner
-from labelsense.refine.chunked import chunk_sums, fit_refiner, kept_bytes, needed_bytes, rehearse
+from labelsense.refine import Reconstruction
+from labelsense.refine.chunked import chunk_sums, fit_refiner, kept_bytes, needed_bytes
 from labelsense.refine.refiner import LEAST_ROWS
 from labelsense.regress import RidgeLearner
-from labelsense.regress.chunked import ChunkedDesign, ChunkedTargets
-from labelsense.regress.out_of_sample import fit_out_of_sample
-from labelsense.report import Rehearsal
+from labelsense.regress.chunked import ChunkedDesign
 from labelsense.training import MOST_UPDATE_WORDS, Training, describe, hold_out_rows
 from labelsense.training import make_features as make_training_features
 
@@ -135,24 +133,20 @@ def fit_chunks(
         design = ChunkedDesign(chunks, features.n_features, sparse=sparse, memory=memory)
         if rows is not None:
             design = design.rows(rows)
-        choice, calibration, rehearsal = None, None, None
+        choice, calibration, held_out = None, None, None
         if learner is None:
             choice = _choose(design, counts, BUDGETS[model.budget], seed)
             learner = choice.learner.set_params(random_state=seed, updatable=model.updatable)
         if weights is not None:
             design, weights = design.rows(np.flatnonzero(weights)), weights[weights > 0]
         targets = design.targets(operator.compress, operator.n_measurements)
-        if refiner is None:
-            learner = learn(learner, step, design, targets, weights)
-        else:
-            H = fit_out_of_sample(learner, design, targets, weights)
-            reconstruction = Reconstruction.by(decoder, operator)
-            parts = (learner, reconstruction)
-            calibration = fit_refiner(refiner, design, targets, H, *parts, memory, weights)
-            rehearsal = _rehearse(model, refiner, design, targets, *parts, memory, weights)
+        learner = learn(learner, step, design, targets, weights)
+        if refiner is not None:
+            reconstruction, held_out = Reconstruction.by(decoder, operator), _hold_out(model, design)
+            calibration = fit_refiner(refiner, design, targets, learner, reconstruction, memory, weights, held_out.last)
     model.n_features_in_ = features.n_features
     model.label_counts_, model.n_samples_seen_ = counts, counted.rows
-    model._set_parts(compressor, learner, decoder, vocabulary, refiner, calibration, choice, rehearsal)
+    model._set_parts(compressor, learner, decoder, vocabulary, refiner, calibration, choice, held_out)
     return chunks
 
 
@@ -195,31 +189,16 @@ class _HaveLabels:
         return np.diff(np.concatenate([[0], np.cumsum(one)])[chunk.Y.indptr]) > 0
 
 
-def _rehearse(
-    model: CompressedLabelClassifier,
-    refiner: Refiner,
-    design: ChunkedDesign,
-    targets: ChunkedTargets,
-    learner: RidgeLearner,
-    reconstruction: Reconstruction,
-    memory: float,
-    weights: DoubleArray | None,
-) -> Rehearsal:
-    """Try the last rows by a model of those before, where that is wanted, or their order matters."""
+def _hold_out(model: CompressedLabelClassifier, design: ChunkedDesign) -> HeldOut:
+    """Tell whether to hold out the last rows, too: where that is wanted, or their order matters."""
     if model.held_out == "rows":
-        return Rehearsal()
-    n = design.shape[0]
-    pairs = draw_pairs(n, random_state=0)
-    order = None
+        return HeldOut()
+    pairs, order = draw_pairs(design.shape[0], random_state=0), None
     if pairs is not None:
         rows = pairs.rows()
         some = gather_rows(design, rows)
         order = compare_pairs(some.X, some.Y, pairs.among(rows))
-    n_last = count_last(n)
-    wanted = model.held_out == "last" or (order is not None and model.budget != "fast")
-    if not wanted or not n_last:
-        return Rehearsal(order)
-    return Rehearsal(order, *rehearse(refiner, design, targets, learner, reconstruction, n_last, memory, weights))
+    return HeldOut(model.held_out == "last" or order is not None, order)
 
 
 def _check_parts(model: CompressedLabelClassifier, n_labels: int) -> None:

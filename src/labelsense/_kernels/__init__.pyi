@@ -164,11 +164,12 @@ def train_ranker(
     has: NDArray[np.uint8],
     begin: int,
     end: int,
+    n_first: int,
     C: float,
     tol: float,
     max_rounds: int,
     smallest: float,
-) -> tuple[_Floats, _Columns, _Places, _Floats, int]: ...
+) -> tuple[tuple[_Floats, _Columns, _Places, _Floats], tuple[_Floats, _Columns, _Places, _Floats], int]: ...
 def mark_strongest(indptr: _Places, indices: _Columns, data: _Floats, k: int, kept: NDArray[np.uint8]) -> None: ...
 def shortlist(
     scores: list[_Floats],

@@ -293,16 +293,22 @@ void bind_refinement(nb::module_& module) {
     using Places = Array<const int64_t, 1>;
     module.def("train_ranker", [](Starts indptr, Indices indices, Values data, Array<const double, 1> squares,
                                   int64_t n_features, Places label_starts, Indices rows, Array<const uint8_t, 1> has,
-                                  int64_t begin, int64_t end, double C, double tol, int64_t max_rounds, float smallest) {
-        Weights out;
+                                  int64_t begin, int64_t end, int64_t n_first, double C, double tol, int64_t max_rounds,
+                                  float smallest) {
+        const bool twice = n_first < static_cast<int64_t>(squares.shape(0));
+        Weights first, all;
         {
             nb::gil_scoped_release release;
             Ranker ranker({indptr.data(), indices.data(), data.data()}, squares.data(), n_features, C, tol, max_rounds,
                           smallest);
-            ranker.train({label_starts.data(), rows.data(), has.data()}, begin, end, out);
+            ranker.train({label_starts.data(), rows.data(), has.data()}, begin, end, n_first, twice ? &first : nullptr, all);
         }
-        return nb::make_tuple(hand_over(std::move(out.data)), hand_over(std::move(out.indices)),
-                              hand_over(std::move(out.indptr)), hand_over(std::move(out.bias)), out.not_converged);
+        const int64_t not_converged = all.not_converged;
+        const auto as_tuple = [](Weights&& weights) {
+            return nb::make_tuple(hand_over(std::move(weights.data)), hand_over(std::move(weights.indices)),
+                                  hand_over(std::move(weights.indptr)), hand_over(std::move(weights.bias)));
+        };
+        return nb::make_tuple(as_tuple(std::move(all)), as_tuple(std::move(first)), not_converged);
     });
     module.def(
         "shortlist",

@@ -5,10 +5,10 @@
 // number only, so results do not depend on how labels are shared out.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <utility>
 #include <vector>
 
 #include "sparse.hpp"
@@ -50,14 +50,25 @@ class Shuffler {
 class Ranker {
   public:
     Ranker(const SparseRows& X, const double* squares, int64_t p, double C, double tol, int64_t max_rounds, float smallest)
-        : X_(X), squares_(squares), diagonal_(0.5 / C), tol_(tol), max_rounds_(max_rounds), smallest_(smallest), w_(p) {}
+        : X_(X), squares_(squares), diagonal_(0.5 / C), tol_(tol), max_rounds_(max_rounds), smallest_(smallest), w_(p), listed_(p) {}
 
-    // Learns the labels [begin, end); `out` gets their weights.
-    void train(const LabelRows& labels, int64_t begin, int64_t end, Weights& out) {
+    // Learns the labels [begin, end); `all` gets their weights. Rows from `n_first` on come later: `first` gets the weights
+    // that were learned without them, if there are any.
+    void train(const LabelRows& labels, int64_t begin, int64_t end, int64_t n_first, Weights* first, Weights& all) {
         for (int64_t j = begin; j < end; ++j) {
-            const int64_t first = labels.indptr[j], n = labels.indptr[j + 1] - first;
-            if (!solve(labels.rows + first, labels.has + first, n, static_cast<uint64_t>(j))) ++out.not_converged;
-            keep(labels.rows + first, n, out);
+            const int64_t start = labels.indptr[j], n = labels.indptr[j + 1] - start;
+            const int32_t* rows = labels.rows + start;
+            const uint8_t* has = labels.has + start;
+            const int64_t sooner = std::lower_bound(rows, rows + n, n_first) - rows;
+            alpha_.assign(n, 0.0);
+            bias_ = 0;
+            Shuffler random(static_cast<uint64_t>(j));
+            bool settled = solve(rows, has, sooner, random);
+            if (first) keep(rows, sooner, *first);
+            if (sooner < n) settled = solve(rows, has, n, random);
+            all.not_converged += !settled;
+            keep(rows, n, all);
+            clear(rows, n);
         }
     }
 
@@ -73,14 +84,12 @@ class Ranker {
         bias_ += step;
     }
 
-    // True if the largest violation of the optimality conditions fell to the tolerance.
-    bool solve(const int32_t* rows, const uint8_t* has, int64_t n, uint64_t seed) {
+    // Goes on from where alpha, weights and bias are, with the first n rows. True if the largest violation of the optimality
+    // conditions fell to the tolerance.
+    bool solve(const int32_t* rows, const uint8_t* has, int64_t n, Shuffler& random) {
         constexpr double INF = std::numeric_limits<double>::infinity();
-        alpha_.assign(n, 0.0);
         order_.resize(n);
         for (int64_t i = 0; i < n; ++i) order_[i] = static_cast<int32_t>(i);
-        bias_ = 0;
-        Shuffler random(seed);
         double limit = INF;  // gradients beyond it will not move: their rows are left out until the others have settled
         int64_t active = n;
         for (int64_t round = 0; round < max_rounds_; ++round) {
@@ -113,38 +122,35 @@ class Ranker {
         return n == 0;
     }
 
-    // Moves the weights to `out` and leaves zeros.
+    // Copies the weights that are not small to `out`.
     void keep(const int32_t* rows, int64_t n, Weights& out) {
-        const size_t start = out.indices.size();
+        features_.clear();
         double largest = 0;
         for (int64_t i = 0; i < n; ++i) {
             if (alpha_[i] == 0) continue;  // it has added nothing
-            for (int64_t e = X_.indptr[rows[i]]; e < X_.indptr[rows[i] + 1]; ++e)
-                largest = std::max(largest, std::fabs(w_[X_.indices[e]]));
-        }
-        const double least = smallest_ * largest;
-        for (int64_t i = 0; i < n; ++i) {
-            if (alpha_[i] == 0) continue;
             for (int64_t e = X_.indptr[rows[i]]; e < X_.indptr[rows[i] + 1]; ++e) {
-                double& w = w_[X_.indices[e]];
-                if (std::fabs(w) >= least && w != 0) out.indices.push_back(X_.indices[e]);
-                if (std::fabs(w) >= least && w != 0) out.data.push_back(static_cast<float>(w));
-                w = 0;
+                const int32_t f = X_.indices[e];
+                if (listed_[f]) continue;
+                listed_[f] = true;
+                features_.push_back(f);
+                largest = std::max(largest, std::fabs(w_[f]));
             }
         }
-        sort_from(start, out);
+        const double least = smallest_ * largest;
+        std::sort(features_.begin(), features_.end());
+        for (int32_t f : features_) {
+            listed_[f] = false;
+            if (std::fabs(w_[f]) < least || w_[f] == 0) continue;
+            out.indices.push_back(f);
+            out.data.push_back(static_cast<float>(w_[f]));
+        }
         out.indptr.push_back(static_cast<int64_t>(out.indices.size()));
         out.bias.push_back(static_cast<float>(bias_));
     }
 
-    void sort_from(size_t start, Weights& out) {
-        pairs_.clear();
-        for (size_t e = start; e < out.indices.size(); ++e) pairs_.emplace_back(out.indices[e], out.data[e]);
-        std::sort(pairs_.begin(), pairs_.end());
-        for (size_t e = 0; e < pairs_.size(); ++e) {
-            out.indices[start + e] = pairs_[e].first;
-            out.data[start + e] = pairs_[e].second;
-        }
+    void clear(const int32_t* rows, int64_t n) {
+        for (int64_t i = 0; i < n; ++i)
+            for (int64_t e = X_.indptr[rows[i]]; e < X_.indptr[rows[i] + 1]; ++e) w_[X_.indices[e]] = 0;
     }
 
     SparseRows X_;
@@ -153,8 +159,8 @@ class Ranker {
     int64_t max_rounds_;
     float smallest_;
     std::vector<double> w_, alpha_;
-    std::vector<int32_t> order_;
-    std::vector<std::pair<int32_t, float>> pairs_;
+    std::vector<int32_t> order_, features_;
+    std::vector<char> listed_;  // features, while those of a label are put together
     double bias_ = 0;
 };
 

@@ -15,7 +15,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsense._checkpoint import State, next_step, steps_within
-from labelsense._chunks import Chunks
 from labelsense._progress import log
 from labelsense._typing import CSR, DoubleArray, FloatArray, IntArray
 from labelsense.compress.base import Operator
@@ -23,10 +22,11 @@ from labelsense.labels import count_labels
 from labelsense.reconstruct import Decoder
 from labelsense.refine.candidates import Candidates
 from labelsense.refine.label_blocks import train_ranker
+from labelsense.refine.learning import Judged, Rows, Sums, finish, habit_sums, has_linear_decoder, own_values
 from labelsense.refine.refiner import Calibration, Refiner
 from labelsense.refine.shortlist import Reconstruction, candidates_for, shortlist
-from labelsense.refine.sources import Centroids, Correlations, LinearDecoder, Source, sums_by_label
-from labelsense.refine.stage import Stage, as_rows, habit_sums, habits, has_linear_decoder
+from labelsense.refine.sources import Correlations, LinearDecoder, Source, sums_by_label
+from labelsense.refine.stage import Stage, as_rows
 from labelsense.regress import RidgeLearner
 from labelsense.regress.chunked import ChunkedDesign, ChunkedTargets
 from labelsense.regress.out_of_sample import fit_out_of_sample
@@ -53,11 +53,11 @@ def fit_refiner(
     refiner: Refiner,
     X: ChunkedDesign,
     Z: ChunkedTargets,
-    H: Chunks,
     learner: RidgeLearner,
     reconstruction: Reconstruction,
     memory: float = math.inf,
     weights: DoubleArray | None = None,
+    last: bool = False,
 ) -> Calibration:
     """Do what ``refiner.fit`` does.
 
@@ -67,8 +67,6 @@ def fit_refiner(
         It learns.
     X, Z : ChunkedDesign, ChunkedTargets
         Rows and their measurements.
-    H : Chunks
-        What was predicted of them, out of sample.
     learner : RidgeLearner
         A fitted one, of which copies are fitted to parts of the rows.
     reconstruction : Reconstruction
@@ -76,99 +74,83 @@ def fit_refiner(
         How many bytes the rows may take that classifiers of labels are learned from.
     weights : array (n,), optional
         How much each row counts in the regressions. None is zero.
+    last : bool
+        Whether the last rows are held out beside rows at random.
     """
-    rows, d = X.chunks(), reconstruction.operator.n_labels
-    numbers = np.concatenate(list(rows.results(_label_numbers)))
+    d = reconstruction.operator.n_labels
+    numbers = np.concatenate(list(X.chunks().results(_label_numbers)))
     k = candidates_for(numbers, d) if refiner.n_candidates == "auto" else min(int(refiner.n_candidates), d)
-    learning = _Learning(reconstruction, k, refiner.C, memory, weights)
-    parts = []
-    for number, (rest, held) in enumerate(refiner._folds(len(numbers))):
-        log("refine: without fold %d of %d rows", number + 1, len(held))
-        parts.append(_judged(learning, X, Z, learner, rest, held))
-    log("refine: all rows")
-    refiner._stage, refiner.n_candidates_ = learning.stage(rows, H), k
-    return refiner._judge(refiner._stage.judges(), parts)
+    learning = _Learning(X, Z, learner, reconstruction, k, refiner.C, memory, weights)
+    folds, n_last = refiner._folds(len(numbers), last)
+    log("refine: without fold 1 of %d rows", len(folds[0][1]))
+    part, refiner._stage = learning.learn(*folds[0])
+    parts, refiner.n_candidates_ = [part], k
+    for number, (rest, held) in enumerate(folds[1:], 2):
+        log("refine: without fold %d of %d rows", number, len(held))
+        parts.append(_judged(learning, rest, held))
+    return refiner._judge(parts, n_last)
 
 
-def rehearse(
-    refiner: Refiner,
-    X: ChunkedDesign,
-    Z: ChunkedTargets,
-    learner: RidgeLearner,
-    reconstruction: Reconstruction,
-    n_last: int,
-    memory: float = math.inf,
-    weights: DoubleArray | None = None,
-) -> tuple[CSR, CSR]:
-    """Do what ``refiner.rehearse`` does after :func:`fit_refiner`; return also the labels of the last rows."""
-    log("refine: without the last %d rows", n_last)
-    learning = _Learning(reconstruction, refiner.n_candidates_, refiner.C, memory, weights)
-    every = np.arange(X.shape[0])
-    candidates, F, Y = _judged(learning, X, Z, learner, every[:-n_last], every[-n_last:])
-    return candidates.matrix(refiner._pooled.predict(F)), Y
-
-
-def _judged(
-    learning: _Learning, X: ChunkedDesign, Z: ChunkedTargets, learner: RidgeLearner, rest: IntArray, held: IntArray
-) -> tuple[Candidates, FloatArray, CSR]:
-    """Learn from some rows; return the candidates of the others, what is said of each, and the labels."""
+def _judged(learning: _Learning, rest: IntArray, held: IntArray) -> Judged:
+    """Learn from some rows, and judge the others by it."""
     step = next_step("fold")
     with steps_within("fold"):
         if (kept := step.load()) is None:
-            kept = _judge(learning, X, Z, learner, rest, held)
+            candidates, features, Y = learning.learn(rest, held)[0]
+            kept = {
+                "starts": candidates.starts,
+                "labels": candidates.labels,
+                "features": features.ravel(),
+                "truth": Y.indices.astype(np.int32),
+                "truth starts": Y.indptr.astype(np.int64),
+            }
             step.finish(kept)
-    return _from_state(kept, learning.reconstruction.operator.n_labels)
-
-
-def _judge(
-    learning: _Learning, X: ChunkedDesign, Z: ChunkedTargets, learner: RidgeLearner, rest: IntArray, held: IntArray
-) -> State:
-    some, model = X.rows(rest), learner.unfitted()
-    H = fit_out_of_sample(model, some, Z.part(rest), None if learning.weights is None else learning.weights[rest])
-    stage = learning.stage(some.chunks(), H)
-    others = list(X.rows(held).chunks().results(_whole))
-    F, Y = as_rows(sp.vstack([part.X for part in others])), sp.vstack([part.Y for part in others], format="csr")
-    candidates, features = stage.pairs(F, np.asarray(model.predict(F), np.float32), learning.reconstruction)
-    return {
-        "starts": candidates.starts,
-        "labels": candidates.labels,
-        "features": features.ravel(),
-        "truth": Y.indices.astype(np.int32),
-        "truth starts": Y.indptr.astype(np.int64),
-    }
-
-
-def _from_state(state: State, d: int) -> tuple[Candidates, FloatArray, CSR]:
-    labels, starts = state["truth"], state["truth starts"]
+    d, labels, starts = learning.reconstruction.operator.n_labels, kept["truth"], kept["truth starts"]
     Y = sp.csr_array((np.ones(len(labels), np.float32), labels, starts), shape=(len(starts) - 1, d))
-    candidates = Candidates(state["starts"], state["labels"], d)
-    return candidates, state["features"].reshape(len(candidates), -1), Y
+    candidates = Candidates(kept["starts"], kept["labels"], d)
+    return Judged(candidates, kept["features"].reshape(len(candidates), -1), Y)
 
 
 @dataclass(frozen=True)
 class _Learning:
-    """How to learn a stage."""
+    """Rows, and how to learn from them."""
 
+    X: ChunkedDesign
+    Z: ChunkedTargets
+    learner: RidgeLearner
     reconstruction: Reconstruction
     n_candidates: int
     C: float
     memory: float
     weights: DoubleArray | None
 
-    def stage(self, rows: Chunks, H: Chunks) -> Stage:
-        """Do what ``Stage.learn`` does, for rows in chunks, and their measurements out of sample."""
-        operator, decoder, _ = self.reconstruction
-        log("refine: sums by label")
-        counts = rows.total(_label_counts)
-        sources: list[Source] = [Centroids.of(rows.total(chunk_sums))]
+    def learn(self, rest: IntArray, held: IntArray) -> tuple[Judged, Stage]:
+        """Do what :func:`~labelsense.refine.learning.learn` does."""
+        (operator, decoder, _), k = self.reconstruction, self.n_candidates
+        some, model = self.X.rows(rest), self.learner.unfitted()
+        weights = None if self.weights is None else self.weights[rest]
+        H = fit_out_of_sample(model, some, self.Z.part(rest), weights)
+        others = self._gather(held, model)
+        rows = some.chunks()
         measured = rows.beside(H)
-        if has_linear_decoder(operator.n_measurements, operator.n_labels):
-            sources.append(LinearDecoder.solve(measured.total(_moments)))
-        log("refine: %d candidates a row", self.n_candidates)
-        shortlisted = measured.map(Shortlist(sources, operator, decoder, self.n_candidates), step="candidates")
-        known = habits(shortlisted.total(_Habits(operator.n_labels, len(sources) + 2)), counts)
-        ranker = train_ranker(rows.beside(shortlisted), operator.n_labels, self.C, self.memory)
-        return Stage(sources, self.n_candidates, ranker, *known)
+        log("refine: sums by label")
+        linear = has_linear_decoder(operator.n_measurements, operator.n_labels)
+        moments = measured.total(_moments) if linear else None
+        sums = Sums(rows.total(_label_counts), rows.total(chunk_sums), moments), Sums.of(others)
+        log("refine: %d candidates a row", k)
+        choose = Shortlist(sums[0].sources(), operator, decoder, k)
+        shortlisted = measured.map(choose, step="candidates")
+        habits = shortlisted.total(_Habits(operator.n_labels, len(choose.sources) + 2))
+        outside, values = shortlist(choose.judges, self.reconstruction, others.X, others.H, k)
+        chosen: State = {"starts": outside.starts, "labels": outside.labels}
+        rankers = train_ranker(rows.beside(shortlisted), (others, chosen), operator.n_labels, self.C, self.memory)
+        return finish(others, outside, values, choose.sources, sums, habits, rankers, k)
+
+    def _gather(self, held: IntArray, model: RidgeLearner) -> Rows:
+        """Return a few rows, in one place, with what a model says of them."""
+        parts = list(self.X.rows(held).chunks().results(_whole))
+        X, Y = as_rows(sp.vstack([part.X for part in parts])), sp.vstack([part.Y for part in parts], format="csr")
+        return Rows(X, np.asarray(model.predict(X), np.float32), Y)
 
 
 @dataclass(frozen=True)
@@ -187,18 +169,20 @@ class Shortlist:
     def _reconstruction(self) -> Reconstruction:
         return Reconstruction.by(self.decoder, self.operator)
 
+    @property
+    def judges(self) -> list[Source]:
+        """All that say something of labels, but for the decoder."""
+        return [Correlations(self.operator), *self.sources]
+
     def __call__(self, chunk: tuple[Any, FloatArray]) -> State:
         rows, H = chunk
-        X, Y = as_rows(rows.X), rows.Y
-        every = [Correlations(self.operator), *self.sources]
-        candidates, values = shortlist(every, self._reconstruction, X, H, self.n_candidates)
-        for i, source in enumerate(every):
-            values[i] = source.own(X, H, Y, candidates, values[i])
+        mine = Rows(as_rows(rows.X), H, rows.Y)
+        candidates, values = shortlist(self.judges, self._reconstruction, mine.X, H, self.n_candidates)
         return {
             "starts": candidates.starts,
             "labels": candidates.labels,
-            "values": values.ravel(),
-            "right": candidates.are_in(Y),
+            "values": own_values(self.judges, mine, candidates, values).ravel(),
+            "right": candidates.are_in(mine.Y),
         }
 
     def __getstate__(self) -> Any:

@@ -14,7 +14,7 @@ from labelsense._chunks import Chunks
 from labelsense._progress import log
 from labelsense._typing import CSR, DoubleArray, IntArray
 from labelsense.refine.candidates import Candidates
-from labelsense.refine.ranker import Ranker, rows_of_labels
+from labelsense.refine.ranker import Ranker, Settings, rows_of_labels
 from labelsense.refine.stage import as_rows
 
 # Bytes of a pair of a row and a label, and of an entry of a row, on their way from chunks to classifiers: they are
@@ -31,8 +31,10 @@ class LabelBlock(NamedTuple):
     strides: IntArray
 
 
-def train_ranker(chunks: Chunks, n_labels: int, C: float, memory: float) -> Ranker:
-    """Do what ``Ranker.train`` does.
+def train_ranker(
+    chunks: Chunks, later: tuple[Any, State], n_labels: int, C: float, memory: float
+) -> tuple[Ranker, Ranker]:
+    """Do what ``Ranker.train_twice`` does.
 
     A label whose rows alone take more than the memory is learned from every second of them, or every third, and so on.
 
@@ -40,27 +42,29 @@ def train_ranker(chunks: Chunks, n_labels: int, C: float, memory: float) -> Rank
     ----------
     chunks : Chunks
         Pairs of rows, with X and Y, and of what :class:`~labelsense.refine.chunked.Shortlist` makes of them.
+    later : pair
+        The same for rows in memory, with which it goes on.
     n_labels : int
     C : float
         The weight of errors.
     memory : float
         How many bytes the rows may take that are in memory at once.
     """
-    sizes = chunks.total(_Sizes(n_labels))
-    blocks = label_blocks(sizes[0], sizes[1], chunks.total(_entries), memory)
+    sizes = chunks.total(_Sizes(n_labels)) + _Sizes(n_labels)(later)
+    blocks = label_blocks(sizes[0], sizes[1], chunks.total(_entries) + _entries(later), memory)
     log("ranker: %d pairs of a row and a label, in %d blocks of labels", int(sizes[0].sum()), len(blocks))
     steps = [next_step("ranker") for _ in blocks]
     kept = [step.load() for step in steps]
-    learning = chunks.regroup(
-        _Select(n_labels), [block for block, known in zip(blocks, kept, strict=True) if known is None], _Learn(C)
-    )
+    missing = [block for block, known in zip(blocks, kept, strict=True) if known is None]
+    learning = chunks.regroup(_Select(n_labels), missing, _Learn(C, n_labels, later))
     parts = []
     for step, known in zip(steps, kept, strict=True):
         state: State = next(learning) if known is None else known
         if known is None:
             step.finish(state)
-        parts.append(_ranker(state))
-    return Ranker.join(parts)
+        parts.append(state)
+    first, whole = (Ranker.join([_from_state(state, name) for state in parts]) for name in ("first", "whole"))
+    return first, whole
 
 
 def label_blocks(pairs: DoubleArray, entries: DoubleArray, all_entries: float, memory: float) -> list[LabelBlock]:
@@ -132,29 +136,37 @@ class _Select:
 
 @dataclass(frozen=True)
 class _Learn:
-    """The classifiers of a block of labels, of rows from all chunks."""
+    """The classifiers of a block of labels, of rows from all chunks, and then of those that come later."""
 
     C: float
+    n_labels: int
+    later: tuple[Any, State]
 
     def __call__(self, parts: list[tuple[CSR, CSR]], block: LabelBlock) -> State:
+        n_first = sum(rows.shape[0] for rows, _ in parts)
+        parts = [*parts, _Select(self.n_labels)(self.later, block)]
         X = as_rows(sp.vstack([rows for rows, _ in parts], format="csr"))
         marks = sp.hstack([marks for _, marks in parts], format="csr")
         starts = np.concatenate([np.zeros(block.first, np.int64), marks.indptr.astype(np.int64)])
         rows, has = marks.indices.astype(np.int32), (marks.data > 1).astype(np.uint8)
-        ranker = Ranker.train_labels(X, starts, rows, has, self.C, first=block.first)
-        weights = ranker.weights
-        return {
-            "data": weights.data,
-            "indices": weights.indices.astype(np.int32),
-            "starts": weights.indptr.astype(np.int64),
-            "bias": ranker.bias,
-            "features": np.array([weights.shape[1]]),
-        }
+        first, whole = Ranker.train_labels(X, starts, rows, has, n_first, Settings(C=self.C), block.first)
+        return _as_state(first, "first") | _as_state(whole, "whole")
 
 
-def _ranker(state: State) -> Ranker:
-    shape = len(state["bias"]), int(state["features"][0])
-    return Ranker(sp.csr_array((state["data"], state["indices"], state["starts"]), shape=shape), state["bias"])
+def _as_state(ranker: Ranker, name: str) -> State:
+    weights = ranker.weights
+    return {
+        f"{name} data": weights.data,
+        f"{name} indices": weights.indices.astype(np.int32),
+        f"{name} starts": weights.indptr.astype(np.int64),
+        f"{name} bias": ranker.bias,
+        "features": np.array([weights.shape[1]]),
+    }
+
+
+def _from_state(state: State, name: str) -> Ranker:
+    data, indices, starts, bias = (state[f"{name} {part}"] for part in ("data", "indices", "starts", "bias"))
+    return Ranker(sp.csr_array((data, indices, starts), shape=(len(bias), int(state["features"][0]))), bias)
 
 
 def _label_rows(chunk: tuple[Any, State], n_labels: int) -> tuple[Any, Any, Any]:

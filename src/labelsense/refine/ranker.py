@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,6 +21,30 @@ MARGIN_ROWS = 256
 SMALLEST = 0.02  # a third of the weights of text are larger, and they do as well
 
 Arrays = tuple[Any, Any, Any]  # of CSR: int64 starts, int32 columns, float32 values
+
+
+class Settings(NamedTuple):
+    """How classifiers are learned.
+
+    Attributes
+    ----------
+    C : float
+        The weight of errors.
+    tol : float
+        Stop at this largest violation of the optimality conditions.
+    max_rounds : int
+        Passes over the rows of a label, at most.
+    smallest : float
+        Leave out weights below, as a share of the label's largest one.
+    """
+
+    C: float = 1.0
+    tol: float = 0.1
+    max_rounds: int = 300
+    smallest: float = SMALLEST
+
+
+USUAL = Settings()
 
 
 @storable()
@@ -40,17 +64,7 @@ class Ranker:
         self.weights, self.bias = weights, bias
 
     @classmethod
-    def train(
-        cls,
-        X: CSR,
-        Y: CSR,
-        candidates: Candidates,
-        *,
-        C: float = 1.0,
-        tol: float = 0.1,
-        max_rounds: int = 300,
-        smallest: float = SMALLEST,
-    ) -> Ranker:
+    def train(cls, X: CSR, Y: CSR, candidates: Candidates, settings: Settings = USUAL) -> Ranker:
         """Learn to tell, for each label, the rows that have it from the others for which it is a candidate.
 
         Parameters
@@ -60,16 +74,16 @@ class Ranker:
             1 where a row has a label, candidate or not.
         candidates : Candidates
             Of the n rows.
-        C : float
-            The weight of errors.
-        tol : float
-            Stop at this largest violation of the optimality conditions.
-        max_rounds : int
-            Passes over the rows of a label, at most.
-        smallest : float
-            Leave out weights below, as a share of the label's largest one.
+        settings : Settings
         """
-        return cls.train_labels(X, *rows_of_labels(Y, candidates), C, tol, max_rounds, smallest)
+        return cls.train_twice(X, Y, candidates, X.shape[0], settings)[1]
+
+    @classmethod
+    def train_twice(
+        cls, X: CSR, Y: CSR, candidates: Candidates, n_first: int, settings: Settings = USUAL
+    ) -> tuple[Ranker, Ranker]:
+        """Do what :meth:`train` does for the first rows, then go on with all; return both. The second costs little."""
+        return cls.train_labels(X, *rows_of_labels(Y, candidates), n_first, settings)
 
     @classmethod
     def train_labels(
@@ -78,12 +92,10 @@ class Ranker:
         starts: IntArray,
         rows: Any,
         has: Any,
-        C: float = 1.0,
-        tol: float = 0.1,
-        max_rounds: int = 300,
-        smallest: float = SMALLEST,
+        n_first: int,
+        settings: Settings = USUAL,
         first: int = 0,
-    ) -> Ranker:
+    ) -> tuple[Ranker, Ranker]:
         """Learn the labels from the first one on, given the rows of each and which of these have it.
 
         The result for a label depends on nothing else, but for its number.
@@ -95,8 +107,9 @@ class Ranker:
             Where the rows of each label start; those of labels before the first one are empty.
         rows, has : arrays
             As :func:`rows_of_labels` returns them.
-        C, tol, max_rounds, smallest
-            As for :meth:`train`.
+        n_first : int
+            How many rows of X the first of the two results is learned from.
+        settings : Settings
         first : int
             The first label to learn.
         """
@@ -109,29 +122,26 @@ class Ranker:
 
         def learn(piece: slice) -> Any:
             report_progress("classifiers of labels", float(starts[bounds[piece.start]] / max(1, starts[-1])))
+            begin, end = int(bounds[piece.start]), int(bounds[piece.stop])
+            C, tol, max_rounds, smallest = settings
             return _kernels.train_ranker(
-                *arrays,
-                squares,
-                X.shape[1],
-                starts,
-                rows,
-                has,
-                int(bounds[piece.start]),
-                int(bounds[piece.stop]),
-                C,
-                tol,
-                max_rounds,
-                smallest,
+                *arrays, squares, X.shape[1], starts, rows, has, begin, end, n_first, C, tol, max_rounds, smallest
             )
 
         parts = map_rows(learn, len(bounds) - 1, 1, -1)
-        unsettled = sum(part[4] for part in parts)
+        unsettled = sum(part[2] for part in parts)
         log("ranker: %d of %d classifiers were still changing at the last round", unsettled, d - first)
-        counts = np.concatenate([np.diff(part[2]) for part in parts])
-        indptr = np.concatenate([[0], np.cumsum(counts)])
-        data, indices = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-        weights = sp.csr_array((data, indices, indptr), shape=(d - first, X.shape[1]))
-        return cls(weights, np.concatenate([part[3] for part in parts]))
+        whole = cls._of_arrays([part[0] for part in parts], X.shape[1])
+        return (cls._of_arrays([part[1] for part in parts], X.shape[1]) if n_first < X.shape[0] else whole), whole
+
+    @classmethod
+    def _of_arrays(cls, parts: list[Any], n_features: int) -> Ranker:
+        """Return the classifiers of consecutive labels, as the kernel gives their weights."""
+        data, indices, starts, bias = zip(*parts, strict=True)
+        indptr = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(part) for part in starts]))])
+        biases = np.concatenate(bias)
+        shape = len(biases), n_features
+        return cls(sp.csr_array((np.concatenate(data), np.concatenate(indices), indptr), shape=shape), biases)
 
     @classmethod
     def join(cls, parts: Sequence[Ranker]) -> Ranker:

@@ -18,7 +18,8 @@ from labelsense._typing import CSR, FloatArray, IntArray, RandomState
 from labelsense._validation import check_count
 from labelsense.labels import count_labels, top_k
 from labelsense.metrics import best_f1_threshold, ranking_figures
-from labelsense.refine.candidates import Candidates, concatenate
+from labelsense.refine.candidates import concatenate
+from labelsense.refine.learning import Judged, Rows, learn
 from labelsense.refine.pooled import PooledModel
 from labelsense.refine.ranker import Ranker
 from labelsense.refine.shortlist import Reconstruction, count_candidates
@@ -38,8 +39,6 @@ class Calibration:
 
     Attributes
     ----------
-    n_rows : int
-        How many.
     recall : float
         The share of their labels that were candidates.
     figures : dict
@@ -50,14 +49,26 @@ class Calibration:
         Of the rows, by models that have not learned from them.
     truth : CSR (n_rows, d)
         Their labels.
+    last : array
+        Which of them are the last rows; the others are rows at random.
     """
 
-    n_rows: int
     recall: float
     figures: dict[str, dict[str, float]]
     chosen: str
     probabilities: CSR = field(repr=False)
     truth: CSR = field(repr=False)
+    last: IntArray = field(repr=False)
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows these were."""
+        return int(self.truth.shape[0])
+
+    @property
+    def at_random(self) -> IntArray:
+        """Which of the rows are not the last ones."""
+        return np.setdiff1d(np.arange(self.n_rows), self.last)
 
     @cached_property
     def threshold(self) -> float:
@@ -104,43 +115,37 @@ class Refiner(BaseEstimator):
     _pooled: PooledModel
 
     def fit(
-        self, X: Any, Y: CSR, H: FloatArray, learner: Learner, reconstruction: Reconstruction, sample_weight: Any = None
+        self,
+        X: Any,
+        Y: CSR,
+        learner: Learner,
+        reconstruction: Reconstruction,
+        sample_weight: Any = None,
+        last: bool = False,
     ) -> Calibration:
-        """Learn from rows X (n, p), labels Y (n, d), and measurements H (n, m) of a learner, out of sample.
+        """Learn from rows X (n, p) with labels Y (n, d), and what a learner says of them out of sample.
 
-        The learner is a fitted one, of which copies are fitted to parts of the rows.
+        The learner is a fitted one, of which copies are fitted to parts of the rows. ``last`` is whether the last rows
+        are held out beside rows at random, which tells what to expect if new rows come later.
         """
         if sample_weight is not None:  # rows without weight are as if they were not there
             kept = np.flatnonzero(sample_weight)
-            X, Y, H, sample_weight = _safe_indexing(X, kept), Y[kept], H[kept], sample_weight[kept]
+            X, Y, sample_weight = _safe_indexing(X, kept), Y[kept], sample_weight[kept]
         k = count_candidates(Y) if self.n_candidates == "auto" else min(int(self.n_candidates), Y.shape[1])
-        rows, Z = as_rows(X), reconstruction.operator.compress(Y)
-        parts = []
-        for number, (rest, held) in enumerate(self._folds(Y.shape[0])):
+        rows, Z, parts = as_rows(X), reconstruction.operator.compress(Y), []
+        folds, n_last = self._folds(Y.shape[0], last)
+        for number, (rest, held) in enumerate(folds):
             log("refine: without fold %d of %d rows", number + 1, len(held))
             weights = {} if sample_weight is None else {"sample_weight": sample_weight[rest]}
             model = learner.unfitted()
             H_rest = model.fit_out_of_sample(_safe_indexing(X, rest), Z[rest], **weights)
-            stage = Stage.learn(rows[rest], H_rest, Y[rest], reconstruction, k, self.C)
             H_held = np.asarray(model.predict(_safe_indexing(X, held)), np.float32).reshape(len(held), -1)
-            parts.append((*stage.pairs(rows[held], H_held, reconstruction), Y[held]))
-        calibration = self._judge(stage.judges(), parts)
-        log("refine: all rows")
-        self._stage, self.n_candidates_ = Stage.learn(rows, H, Y, reconstruction, k, self.C), k
-        return calibration
-
-    def rehearse(
-        self, X: Any, Y: CSR, learner: Learner, reconstruction: Reconstruction, n_last: int, sample_weight: Any = None
-    ) -> CSR:
-        """Return the probabilities of the last rows, after ``fit``, by what is learned from the others alone."""
-        log("refine: without the last %d rows", n_last)
-        rows, cut, model = as_rows(X), Y.shape[0] - n_last, learner.unfitted()
-        weights = {} if sample_weight is None else {"sample_weight": sample_weight[:cut]}
-        H = model.fit_out_of_sample(X[:cut], reconstruction.operator.compress(Y[:cut]), **weights)
-        stage = Stage.learn(rows[:cut], H, Y[:cut], reconstruction, self.n_candidates_, self.C)
-        H = np.asarray(model.predict(X[cut:]), np.float32).reshape(n_last, -1)
-        candidates, F = stage.pairs(rows[cut:], H, reconstruction)
-        return candidates.matrix(self._pooled.predict(F))
+            inside, outside = Rows(rows[rest], H_rest, Y[rest]), Rows(rows[held], H_held, Y[held])
+            judged, stage = learn(inside, outside, reconstruction, k, self.C)
+            parts.append(judged)
+            if not number:
+                self._stage, self.n_candidates_ = stage, k
+        return self._judge(parts, n_last)
 
     def predict(self, X: Any, H: FloatArray, reconstruction: Reconstruction) -> CSR:
         """Return the probabilities of the candidates of each row, as CSR (n, d)."""
@@ -176,14 +181,14 @@ class Refiner(BaseEstimator):
         """Refuse what a file says if it is of other sizes."""
         self._stage.check_sizes(n_features, n_measurements, n_labels)
 
-    def _judge(self, judges: dict[str, int], parts: list[tuple[Candidates, FloatArray, CSR]]) -> Calibration:
+    def _judge(self, parts: list[Judged], n_last: int) -> Calibration:
         """Learn probabilities of pairs that are out of sample, or whom to follow if there is no gain in it.
 
-        Of each part of the rows there are the candidates, the features of these, and the labels.
+        The last rows are at the end of the first part.
         """
-        candidates = concatenate([part[0] for part in parts])
-        F, Y = np.concatenate([part[1] for part in parts]), sp.vstack([part[2] for part in parts], format="csr")
-        truth = candidates.are_in(Y)
+        candidates = concatenate([part.candidates for part in parts])
+        F, Y = np.concatenate([part.features for part in parts]), sp.vstack([part.Y for part in parts], format="csr")
+        truth, judges = candidates.are_in(Y), self._stage.judges()
 
         def figures(values: FloatArray) -> dict[str, float]:
             found = ranking_figures(Y, top_k(candidates.matrix(values), max(KS)), KS)
@@ -197,15 +202,24 @@ class Refiner(BaseEstimator):
             self._pooled, probabilities = PooledModel.train_on_one(F, truth, judges[best])
         recall = float(truth.sum() / max(1, Y.nnz))
         log("refine: %s, candidates hold %.3f of the labels", best, recall)
-        return Calibration(Y.shape[0], recall, seen, best, candidates.matrix(probabilities), Y)
+        end = parts[0].Y.shape[0]
+        last = np.arange(end - n_last, end)
+        return Calibration(recall, seen, best, candidates.matrix(probabilities), Y, last)
 
-    def _folds(self, n: int) -> list[tuple[IntArray, IntArray]]:
-        """Return rows to learn from and rows to learn probabilities from, as often as gives about enough of these."""
+    def _folds(self, n: int, last: bool) -> tuple[list[tuple[IntArray, IntArray]], int]:
+        """Return rows to learn from and rows to learn probabilities from, as often as gives about enough of these.
+
+        If the last rows are wanted, they are held out with the first of the folds, as many as there are in one. The
+        second result is their number.
+        """
         wanted = check_count(self.n_calibration, "n_calibration", low=FOLDS)
-        order = check_random_state(self.random_state).permutation(n)
-        size = min(-(-n // FOLDS), wanted)
-        folds = [np.sort(order[i * size : (i + 1) * size]) for i in range(min(FOLDS, max(1, round(wanted / size))))]
-        return [(np.setdiff1d(np.arange(n), held), held) for held in folds if len(held)]
+        size = min(-(-n // FOLDS), wanted // 2 if last else wanted)
+        n_last = size if last else 0
+        order = check_random_state(self.random_state).permutation(n - n_last)
+        count = min(FOLDS, max(1, round((wanted - n_last) / size)))
+        folds = [np.sort(order[i * size : (i + 1) * size]) for i in range(count)]
+        folds[0] = np.concatenate([folds[0], np.arange(n - n_last, n)])
+        return [(np.setdiff1d(np.arange(n), held), held) for held in folds if len(held)], n_last
 
     def _check_stored(self) -> None:
         require(isinstance(self._stage, Stage) and isinstance(self._pooled, PooledModel), "it must have learned")

@@ -6,17 +6,15 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from labelsense import _kernels
 from labelsense._blocks import map_rows
 from labelsense._storage import Parts, require, require_array, storable
-from labelsense._typing import CSR, DoubleArray, FloatArray, IntArray
-from labelsense.labels import count_labels
+from labelsense._typing import CSR, FloatArray, IntArray
 from labelsense.refine.candidates import Candidates
 from labelsense.refine.ranker import Ranker
 from labelsense.refine.shortlist import Reconstruction, shortlist
-from labelsense.refine.sources import Centroids, Correlations, LinearDecoder, Source
+from labelsense.refine.sources import Correlations, Source
 
 PRIOR = 3.0  # rows that the mean of all labels counts in the mean of one
 STANDING = 4  # numbers about a score that depend on the other candidates of the row
@@ -50,30 +48,18 @@ class Stage:
         self.sources, self.n_candidates, self.ranker = sources, n_candidates, ranker
         self.usual, self.known = usual, known
 
-    @classmethod
-    def learn(
-        cls, X: CSR, H: FloatArray, Y: CSR, reconstruction: Reconstruction, n_candidates: int, C: float = 1.0
-    ) -> Stage:
-        """Learn from rows X (n, p) with labels Y (n, d), and their measurements H (n, m), out of sample."""
-        sources: list[Source] = [Centroids.learn(X, Y)]
-        if has_linear_decoder(H.shape[1], Y.shape[1]):
-            sources.append(LinearDecoder.learn(H, Y))
-        every = [Correlations(reconstruction.operator), *sources]
-        candidates, values = shortlist(every, reconstruction, X, H, n_candidates)
-        ranker = Ranker.train(X, Y, candidates, C=C)
-        for i, source in enumerate(every):
-            values[i] = source.own(X, H, Y, candidates, values[i])
-        sums = habit_sums(candidates, values, candidates.are_in(Y))
-        return cls(sources, n_candidates, ranker, *habits(sums, count_labels(Y)))
-
     def pairs(self, X: CSR, H: FloatArray, reconstruction: Reconstruction) -> tuple[Candidates, FloatArray]:
         """Return the candidates of rows that were not learned from, and features of each of them, (pairs, f).
 
         The features are, for each of :meth:`judges`, its score, what it is below the best one of the row, its rank
         there, and the best one; then what is usual, and what is known of the label and of the row.
         """
-        every = [Correlations(reconstruction.operator), *self.sources]
-        candidates, values = shortlist(every, reconstruction, X, H, self.n_candidates)
+        judges = [Correlations(reconstruction.operator), *self.sources]
+        candidates, values = shortlist(judges, reconstruction, X, H, self.n_candidates)
+        return candidates, self.describe(X, candidates, values)
+
+    def describe(self, X: CSR, candidates: Candidates, values: FloatArray) -> FloatArray:
+        """Return the features of candidates, given what sources and decoder say of each, (sources + 2, pairs)."""
         values = np.concatenate([values, self.ranker.margins(X, candidates)[None]])
         F = np.empty((len(candidates), self.n_pair_features), np.float32)
 
@@ -90,7 +76,7 @@ class Stage:
         F[:, at : at + KNOWN] = self.known[candidates.labels]
         row = candidates.row
         F[:, at + KNOWN], F[:, at + KNOWN + 1] = np.diff(X.indptr)[row], np.diff(candidates.starts)[row]
-        return candidates, F
+        return F
 
     def updated(self, sums: CSR, label_counts: IntArray) -> Stage:
         """Return a stage that has learned rows, as far as that is exact, or forgotten them if these are negative.
@@ -140,36 +126,6 @@ class Stage:
         require(self.ranker.weights.shape == (n_labels, n_features), "the ranker must fit features and labels")
         for source in self.sources:
             source.check_sizes(n_features, n_measurements, n_labels)
-
-
-def has_linear_decoder(n_measurements: int, n_labels: int) -> bool:
-    """Tell whether a linear decoder is among the sources."""
-    return n_measurements * n_labels <= MOST_LINEAR
-
-
-def habit_sums(candidates: Candidates, values: FloatArray, right: NDArray[np.bool_]) -> DoubleArray:
-    """Return the sums of the scores of each label, and how many they are, (sources + 1, 2, d). Those of parts add up.
-
-    Once in rows that have the label, and once in others for which it is a candidate.
-    """
-    d = candidates.n_labels
-    sums = np.empty((len(values) + 1, 2, d))
-    for case, chosen in enumerate((right, ~right)):
-        labels = candidates.labels[chosen]
-        sums[-1, case] = np.bincount(labels, minlength=d)
-        for i, scores in enumerate(values):
-            sums[i, case] = np.bincount(labels, scores[chosen], d)
-    return sums
-
-
-def habits(sums: DoubleArray, label_counts: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return what is usual, and what is known of labels, given :func:`habit_sums` and how many rows have each label."""
-    totals, counts = sums[:-1], sums[-1]
-    overall = totals.sum(axis=2, keepdims=True) / np.maximum(1, counts.sum(axis=1))[:, None]
-    found, missed = counts
-    known = [np.log1p(label_counts), found / (found + missed + 1), found / (label_counts + 1)]
-    usual = (totals + PRIOR * overall) / (counts + PRIOR)
-    return usual.astype(np.float32), np.stack(known, axis=1).astype(np.float32)
 
 
 def as_rows(X: Any) -> CSR:

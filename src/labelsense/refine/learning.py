@@ -1,0 +1,150 @@
+"""Learning with some rows held out: what is said of these by what has not seen them, and then what all rows teach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from labelsense._typing import CSR, DoubleArray, FloatArray, IntArray
+from labelsense.labels import count_labels
+from labelsense.refine.candidates import Candidates, concatenate
+from labelsense.refine.ranker import Ranker, Settings
+from labelsense.refine.shortlist import Reconstruction, shortlist
+from labelsense.refine.sources import Centroids, Correlations, LinearDecoder, Source, sums_by_label
+from labelsense.refine.stage import Stage
+
+PRIOR = 3.0  # rows that the mean of all labels counts in the mean of one
+MOST_LINEAR = 2**23  # numbers m d up to which there is a linear decoder: beyond, it costs more than all the others
+
+
+class Rows(NamedTuple):
+    """Rows: features (n, p), measurements (n, m) by a learner that has not seen the row, and labels (n, d)."""
+
+    X: CSR
+    H: FloatArray
+    Y: CSR
+
+
+class Judged(NamedTuple):
+    """Rows that were held out: their candidates, the features of each (pairs, f), and their labels (n, d)."""
+
+    candidates: Candidates
+    features: FloatArray
+    Y: CSR
+
+
+def learn(
+    rest: Rows, held: Rows, reconstruction: Reconstruction, n_candidates: int, C: float = 1.0
+) -> tuple[Judged, Stage]:
+    """Learn from rows, judge others by it, and return with that a stage that has learned from all of them.
+
+    What this stage knows of a row was said by a learner and by sources that had not seen it, so nothing has to be said
+    again: the candidates are the same, and classifiers of labels go on with the rows that were held out.
+    """
+    sums = Sums.of(rest), Sums.of(held)
+    sources = sums[0].sources()
+    judges = [Correlations(reconstruction.operator), *sources]
+    inside, values = shortlist(judges, reconstruction, rest.X, rest.H, n_candidates)
+    outside, others = shortlist(judges, reconstruction, held.X, held.H, n_candidates)
+    X, Y = (sp.vstack(pair, format="csr") for pair in ((rest.X, held.X), (rest.Y, held.Y)))
+    rankers = Ranker.train_twice(X, Y, concatenate([inside, outside]), len(rest.H), Settings(C=C))
+    habits = habit_sums(inside, own_values(judges, rest, inside, values), inside.are_in(rest.Y))
+    return finish(held, outside, others, sources, sums, habits, rankers, n_candidates)
+
+
+def finish(
+    held: Rows,
+    candidates: Candidates,
+    values: FloatArray,
+    sources: list[Source],
+    sums: tuple[Sums, Sums],
+    habits: DoubleArray,
+    rankers: tuple[Ranker, Ranker],
+    n_candidates: int,
+) -> tuple[Judged, Stage]:
+    """Return what :func:`learn` does.
+
+    Given are the rows that were held out, with their candidates and what is said of each; the sources that say it; sums
+    over the other rows, and over these; the habits of labels in the other rows; and the classifiers of both.
+    """
+    first = Stage(sources, n_candidates, rankers[0], *describe_habits(habits, sums[0].label_counts))
+    habits = habits + habit_sums(candidates, values, candidates.are_in(held.Y))
+    both = sums[0].plus(sums[1])
+    whole = Stage(both.sources(), n_candidates, rankers[1], *describe_habits(habits, both.label_counts))
+    return Judged(candidates, first.describe(held.X, candidates, values), held.Y), whole
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What sources learn from. Those of parts of the rows add up.
+
+    Attributes
+    ----------
+    label_counts : array (d,)
+        How many rows have each label.
+    by_label : CSR (p, d)
+        The sums of these rows.
+    moments : array, optional
+        Those of :class:`~labelsense.refine.sources.LinearDecoder`, if there is one.
+    """
+
+    label_counts: IntArray
+    by_label: CSR
+    moments: DoubleArray | None
+
+    @classmethod
+    def of(cls, rows: Rows) -> Sums:
+        """Sum over rows in memory."""
+        linear = has_linear_decoder(rows.H.shape[1], rows.Y.shape[1])
+        moments = LinearDecoder.moments(rows.H, rows.Y) if linear else None
+        return cls(count_labels(rows.Y), sums_by_label(rows.X, rows.Y), moments)
+
+    def plus(self, other: Sums) -> Sums:
+        """Return the sums over the rows of both."""
+        moments = None if self.moments is None or other.moments is None else self.moments + other.moments
+        return Sums(self.label_counts + other.label_counts, self.by_label + other.by_label, moments)
+
+    def sources(self) -> list[Source]:
+        """Return the sources that learn, after they did."""
+        centroids = Centroids.of(self.by_label)
+        return [centroids] if self.moments is None else [centroids, LinearDecoder.solve(self.moments)]
+
+
+def has_linear_decoder(n_measurements: int, n_labels: int) -> bool:
+    """Tell whether a linear decoder is among the sources."""
+    return n_measurements * n_labels <= MOST_LINEAR
+
+
+def own_values(judges: list[Source], rows: Rows, candidates: Candidates, values: FloatArray) -> FloatArray:
+    """Return what is said of candidates, by sources that have learned from these rows, as if they had not."""
+    own = [judge.own(*rows, candidates, said) for judge, said in zip(judges, values, strict=False)]
+    return np.stack([*own, values[-1]])  # the decoder learns nothing
+
+
+def habit_sums(candidates: Candidates, values: FloatArray, right: NDArray[np.bool_]) -> DoubleArray:
+    """Return the sums of the scores of each label, and how many they are, (sources + 1, 2, d). Those of parts add up.
+
+    Once in rows that have the label, and once in others for which it is a candidate.
+    """
+    d = candidates.n_labels
+    sums = np.empty((len(values) + 1, 2, d))
+    for case, chosen in enumerate((right, ~right)):
+        labels = candidates.labels[chosen]
+        sums[-1, case] = np.bincount(labels, minlength=d)
+        for i, scores in enumerate(values):
+            sums[i, case] = np.bincount(labels, scores[chosen], d)
+    return sums
+
+
+def describe_habits(sums: DoubleArray, label_counts: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return what is usual, and what is known of labels, given :func:`habit_sums` and how many rows have each label."""
+    totals, counts = sums[:-1], sums[-1]
+    overall = totals.sum(axis=2, keepdims=True) / np.maximum(1, counts.sum(axis=1))[:, None]
+    found, missed = counts
+    known = [np.log1p(label_counts), found / (found + missed + 1), found / (label_counts + 1)]
+    usual = (totals + PRIOR * overall) / (counts + PRIOR)
+    return usual.astype(np.float32), np.stack(known, axis=1).astype(np.float32)
