@@ -98,8 +98,8 @@ class TestAgreement:
 class TestExpectations:
     def test_the_last_rows_are_tried_where_order_matters(self):
         """Every row is there twice and its labels are noise: what is found is found by the twin."""
-        twin = np.repeat(np.arange(150), 2)
-        X, Y = np.random.default_rng(0).normal(size=(150, 200))[twin], label_rows(150, 40, 1)[twin]
+        twin = np.repeat(np.arange(300), 2)
+        X, Y = np.random.default_rng(0).normal(size=(300, 400))[twin], label_rows(300, 40, 1)[twin]
         auto, rows = (advise(X, Y, learner=RidgeLearner(0.1), held_out=how) for how in ("auto", "rows"))
         assert auto.expected["P@1"] > 0.5
         assert auto.expected_last["P@1"] < 0.2

@@ -78,6 +78,23 @@ class TestKernelRidge:
         monkeypatch.undo()
         np.testing.assert_allclose(residuals, model.fit_out_of_sample(X, Z) - Z, atol=1e-2)
 
+    @pytest.mark.parametrize("max_memory", [0, None], ids=["beyond memory", "without a factor"])
+    def test_folds_are_left_out_by_fits_where_there_is_no_closed_form(self, max_memory, monkeypatch):
+        monkeypatch.setattr("labelsense.regress.kernel_blocks.LANDMARKS", 40)
+        X, Z = problem(100, 8, 4)
+        fold = np.arange(30, 100), np.arange(30)
+        ((own, others),) = KernelRidgeLearner(RBFKernel(0.5), 0.1).fit_leaving_out(X, Z, [fold])
+
+        def fail(*_):
+            raise lapack.NotPositiveDefiniteError
+
+        if max_memory is None:
+            monkeypatch.setattr("labelsense.regress.kernel_ridge.leave_fold_out", fail)
+        learner = KernelRidgeLearner(RBFKernel(0.5), 0.1, max_memory=max_memory, tol=1e-5, random_state=0)
+        ((said, of_others),) = learner.fit_leaving_out(X, Z, [fold])
+        np.testing.assert_allclose(of_others, others, atol=1e-3)
+        assert (max_memory == 0) or np.abs(said - own).max() < 1e-3
+
     def test_too_few_steps_are_reported(self):
         X, Z = problem(150, 8, 4)
         with pytest.warns(ConvergenceWarning, match="did not reach tol=1e-06 in max_iter=1 steps"):

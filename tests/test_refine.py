@@ -109,9 +109,7 @@ class TestRanker:
     def test_small_weights_are_left_out(self):
         X, Y = problem()
         candidates = random_candidates(*Y.shape)
-        every, large = (
-            Ranker.train(X, Y, candidates, Settings(smallest=smallest)).weights for smallest in (0.0, 0.1)
-        )
+        every, large = (Ranker.train(X, Y, candidates, Settings(smallest=smallest)).weights for smallest in (0.0, 0.1))
         kept = every.toarray()
         kept[np.abs(kept) < 0.1 * np.abs(kept).max(axis=1, keepdims=True)] = 0
         np.testing.assert_array_equal(large.toarray(), kept)
@@ -389,17 +387,17 @@ class TestRefiner:
         X, Y = documents
         refiner = Refiner(n_calibration=100)
         for n in (1500, 60, 12):
-            (rest, held), *others = refiner._folds(n, last=True)[0]
-            size = refiner._folds(n, last=True)[1]
-            assert held[-size:].tolist() == list(range(n - size, n))
-            assert len(held) == 2 * size
-            assert sorted([*rest, *held]) == list(range(n))
-            seen = np.concatenate([held, *(out for _, out in others)])
+            folds, size = refiner._folds(n, last=True)
+            assert size == -(-n // 10)
+            assert folds[-1][1][-size:].tolist() == list(range(n - size, n))
+            for rest, held in folds:
+                assert sorted([*rest, *held]) == list(range(n))
+            seen = np.concatenate([held for _, held in folds])
             assert len(set(seen)) == len(seen)
         calibration = fit(X[:500], Y[:500], n_calibration=100, last=True)[1]
         assert calibration.n_rows == 100
-        np.testing.assert_array_equal(calibration.truth[calibration.last].toarray(), Y[450:500].toarray())
-        assert len(calibration.at_random) == 50
+        np.testing.assert_array_equal(calibration.last[1].toarray(), Y[450:500].toarray())
+        assert calibration.last[0].shape == (50, 100)
 
     def test_a_judge_that_is_better_alone_is_left_alone(self, documents, monkeypatch):
         X, Y = documents

@@ -72,6 +72,19 @@ class TestContract:
         one = clone(learner).fit_out_of_sample(X, Z[:, 2])
         np.testing.assert_allclose(one, H[:, 2], atol=1e-4)
 
+    def test_what_models_without_a_fold_say_is_what_a_fit_without_it_says(self, learner):
+        X, Z = problem()
+        learner = clone(learner).set_params(random_state=0)
+        rows = np.random.default_rng(0).permutation(60)
+        folds = [(np.sort(rows[n:]), np.sort(rows[:n])) for n in (20, 1)]
+        said = list(learner.fit_leaving_out(X, Z, folds))
+        np.testing.assert_allclose(learner.predict(X), clone(learner).fit(X, Z).predict(X), atol=1e-5)
+        for (rest, held), (own, others) in zip(folds, said, strict=True):
+            model = learner.unfitted()
+            np.testing.assert_allclose(own, model.fit_out_of_sample(X[rest], Z[rest]), atol=2e-3)
+            np.testing.assert_allclose(others, model.predict(X[held]), atol=2e-3)
+            assert (own.dtype, others.dtype) == (np.float32, np.float32)
+
     def test_one_row_cannot_be_left_out(self, learner):
         with pytest.raises(ValueError, match="X must have at least 2 rows.*Got n_samples = 1|minimum of 2|n_neighbors"):
             clone(learner).fit_out_of_sample([[1.0, 2.0]], [[1.0]])

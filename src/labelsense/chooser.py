@@ -35,7 +35,7 @@ DECODED_ROWS = 128
 LEAST_MEASUREMENTS = 100
 MEMORY_SHARE = 0.5  # of what is free, for the kernel matrix or for a whitened A
 RARE = 1.0  # mean rows of a label in a sample of rows, below which labels are sampled instead
-FITS = 7  # fits of all rows that a fit and the folds of refinement cost together
+FITS = 4  # fits of all rows that a fit with the folds of refinement costs, in closed form
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Budget:
 
 BUDGETS = {
     "fast": Budget(sample=1000, kernel_seconds=0, gain=0, thorough=False, n_calibration=1000, roots=4.0),
-    "balanced": Budget(sample=1500, kernel_seconds=40, gain=0.01, thorough=False, n_calibration=2000, roots=4.5),
+    "balanced": Budget(sample=1500, kernel_seconds=15, gain=0.01, thorough=False, n_calibration=2000, roots=4.5),
     "accurate": Budget(sample=4000, kernel_seconds=300, gain=0, thorough=True, n_calibration=3000, roots=6.3),
 }
 
@@ -120,7 +120,8 @@ def choose(X: Any, Y: CSR, budget: Budget, *, scale: bool, kernels: bool, random
 
     On a sample of the rows, each setting predicts the measurements of every row by a model that has not seen the row
     (leave-one-out in closed form), these are decoded, and the most precise one wins. Of the scalings, the first one
-    does unless another is clearly better.
+    does unless another is clearly better; one that is clearly worse with the penalty that was best for another is given
+    up, unless the budget is thorough.
     """
     random = check_random_state(random_state)
     rows, some = sample(Y, budget.sample, random)
@@ -134,8 +135,10 @@ def choose_by(
     """Do what :func:`choose` does, given the sample, the scalings to try, and how long fits with a kernel take."""
     trial = _Trial(X, Y, choose_measurements(Y.shape[1], budget), random.randint(2**31))
     scaled = {word: X if word is None else make_features(word).fit_transform(X) for word in words}
+    place = len(ALPHAS) // 2
     for word, F in scaled.items():
-        trial.walk_penalties(word, F, RidgeLearner(solver="primal" if F.shape[1] < Y.shape[0] else "dual"))
+        learner = RidgeLearner(solver="primal" if F.shape[1] < Y.shape[0] else "dual")
+        place = trial.walk_penalties(word, F, learner, place, hopeful=budget.thorough)
     first, best = trial.best(words[0]), trial.best()
     if not best.clearly_beats(first):
         best = first
@@ -280,8 +283,13 @@ class _Trial:
         tried = [tried for tried in self.tried if not words or tried.features in words]
         return max(tried, key=lambda tried: tried.precision)
 
-    def walk_penalties(self, word: str | None, F: Any, learner: Any, start: int = len(ALPHAS) // 2) -> int:
-        """Try penalties downhill from one of the grid; return the place of the best."""
+    def walk_penalties(
+        self, word: str | None, F: Any, learner: Any, start: int = len(ALPHAS) // 2, hopeful: bool = True
+    ) -> int:
+        """Try penalties downhill from one of the grid; return the place of the best.
+
+        Unless hopeful, the first one is all if what was tried before is clearly better.
+        """
         scale = 1.0 if isinstance(learner, KernelRidgeLearner) else mean_square(F)
         found: dict[int, float] = {}
 
@@ -290,6 +298,11 @@ class _Trial:
                 found[i] = -self._try(word, F, learner.set_params(alpha=float(f"{scale * ALPHAS[i]:.3g}")))
             return found[i]
 
+        if not hopeful and self.tried:
+            best = self.best()
+            loss(start)
+            if best.clearly_beats(self.tried[-1]):
+                return start
         return descend(loss, len(ALPHAS), start)
 
     def walk_kernels(self, word: str | None, F: Any) -> None:

@@ -253,7 +253,8 @@ class CompressedLabelClassifier(FittedPredictor):
             Y = self.vocabulary_.read(y)
             check_same_length(X, Y)
             parts, refiner = self._current(), clone(self.refiner_)
-            calibration = refiner.fit(X, Y, parts.learner, parts.reconstruction, last=self._hold_out(X, Y).last)
+            last = self._hold_out(X, Y).last
+            calibration = refiner.fit(X, Y, parts.learner.unfitted(), parts.reconstruction, last=last)
             self.threshold_ = _first(self._check_threshold(), calibration.threshold)
             self.refiner_, self._state = refiner, Parts(parts.learner, parts.reconstruction, refiner)
             self.report_ = report_fit(self, calibration=calibration)
@@ -305,8 +306,10 @@ class CompressedLabelClassifier(FittedPredictor):
         weights: Any,
         last: bool,
     ) -> Calibration | None:
+        if refiner is not None:
+            return refiner.fit(X, Y, learner, reconstruction, weights, last)
         learn(learner, "fit", X, reconstruction.operator.compress(Y), weights)
-        return None if refiner is None else refiner.fit(X, Y, learner, reconstruction, weights, last)
+        return None
 
     def _hold_out(self, X: Any, Y: CSR) -> HeldOut:
         """Tell whether to hold out the last rows, too, because rows at random may not tell what new ones get."""

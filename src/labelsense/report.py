@@ -144,18 +144,17 @@ def report_fit(
         curve = reliability_curve(calibration.truth, calibration.probabilities)
         chosen["refiner"] += f", {calibration.chosen}"
         report.judges = calibration.figures
-        for rows, expected in ((calibration.at_random, report.expected), (calibration.last, report.expected_last)):
-            if len(rows):
-                truth, probabilities = calibration.truth[rows], calibration.probabilities[rows]
-                expected |= expectations(truth, probabilities, model.threshold_)
+        report.expected = expectations(calibration.probabilities, calibration.truth, model.threshold_)
         report.expected["recall"] = calibration.recall
+        if calibration.last is not None:
+            report.expected_last = expectations(*calibration.last, model.threshold_)
         report.reliability = [
             [float(p), float(q), int(n)] for p, q, n in zip(curve.predicted, curve.observed, curve.n_pairs, strict=True)
         ]
     return report
 
 
-def expectations(Y: Any, P: CSR, threshold: float) -> dict[str, float]:
+def expectations(P: CSR, Y: Any, threshold: float) -> dict[str, float]:
     """Return the figures of probabilities P of rows with labels Y."""
     figures = ranking_figures(Y, top_k(P, max(KS)), KS)
     return {

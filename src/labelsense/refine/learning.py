@@ -36,6 +36,13 @@ class Judged(NamedTuple):
     features: FloatArray
     Y: CSR
 
+    def split(self, n: int) -> tuple[Judged, Judged]:
+        """Return the first n rows, and the others."""
+        starts, labels, d = self.candidates.starts, self.candidates.labels, self.candidates.n_labels
+        cut = starts[n]
+        first = Candidates(starts[: n + 1], labels[:cut], d), self.features[:cut], self.Y[:n]
+        return Judged(*first), Judged(Candidates(starts[n:] - cut, labels[cut:], d), self.features[cut:], self.Y[n:])
+
 
 def learn(
     rest: Rows, held: Rows, reconstruction: Reconstruction, n_candidates: int, C: float = 1.0

@@ -14,6 +14,7 @@ from labelsense.refine.trees import BoostedTrees
 
 FOLDS = 3
 SURE = 1e-6  # no probability is nearer to 0 or 1
+LINEAR_PAIRS = 50_000  # that a few dozen weights are learned from, at most
 LIKELY = 0.02  # trees judge the pairs that the logistic regression gives so much
 
 
@@ -55,7 +56,7 @@ class PooledModel:
 
         Returns the model, and the probabilities of the pairs by models that have not learned from their rows.
         """
-        fold = row * FOLDS // (row.max(initial=0) + 1)  # rows next to each other may be alike
+        fold = row % FOLDS
         parts = [fold != number for number in range(FOLDS + 1)]  # all of them, for the last one
         models = [cls._fit_linear(F[part], truth[part]) for part in parts]  # each on all cores
 
@@ -86,9 +87,10 @@ class PooledModel:
     def _fit_linear(cls, F: FloatArray, truth: NDArray[np.bool_]) -> PooledModel:
         mean, scale = F.mean(axis=0, dtype=np.float64), F.std(axis=0, dtype=np.float64)
         scale[scale == 0] = 1
-        if truth.all() or not truth.any():
+        some = slice(None, None, max(1, -(-len(F) // LINEAR_PAIRS)))
+        if truth[some].all() or not truth[some].any():
             return cls(mean, scale, np.zeros(F.shape[1]), _share_log_odds(truth))
-        linear = LogisticRegression(solver="newton-cholesky", max_iter=100).fit((F - mean) / scale, truth)
+        linear = LogisticRegression(solver="newton-cholesky", max_iter=100).fit((F[some] - mean) / scale, truth[some])
         return cls(mean, scale, linear.coef_[0], float(linear.intercept_[0]))
 
     def _add_trees(self, F: FloatArray, truth: NDArray[np.bool_]) -> None:

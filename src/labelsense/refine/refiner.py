@@ -27,7 +27,8 @@ from labelsense.refine.sources import sums_by_label
 from labelsense.refine.stage import Stage, as_rows
 from labelsense.regress import Learner
 
-FOLDS = 10
+FOLDS, FEWER_FOLDS, MANY_ROWS = 10, 6, 3000  # from so many rows on, a model of five sixths is much like one of all
+MOST_LAST = 1000  # rows; otherwise the last ones are a tenth
 LEAST_ROWS = 10
 KS = (1, 3, 5)
 ALL = "all, pooled"
@@ -49,8 +50,8 @@ class Calibration:
         Of the rows, by models that have not learned from them.
     truth : CSR (n_rows, d)
         Their labels.
-    last : array
-        Which of them are the last rows; the others are rows at random.
+    last : tuple of CSR, optional
+        Probabilities and labels of the last rows, where they were held out, too.
     """
 
     recall: float
@@ -58,17 +59,12 @@ class Calibration:
     chosen: str
     probabilities: CSR = field(repr=False)
     truth: CSR = field(repr=False)
-    last: IntArray = field(repr=False)
+    last: tuple[CSR, CSR] | None = field(default=None, repr=False)
 
     @property
     def n_rows(self) -> int:
         """How many rows these were."""
         return int(self.truth.shape[0])
-
-    @property
-    def at_random(self) -> IntArray:
-        """Which of the rows are not the last ones."""
-        return np.setdiff1d(np.arange(self.n_rows), self.last)
 
     @cached_property
     def threshold(self) -> float:
@@ -125,8 +121,8 @@ class Refiner(BaseEstimator):
     ) -> Calibration:
         """Learn from rows X (n, p) with labels Y (n, d), and what a learner says of them out of sample.
 
-        The learner is a fitted one, of which copies are fitted to parts of the rows. ``last`` is whether the last rows
-        are held out beside rows at random, which tells what to expect if new rows come later.
+        The learner is fitted to all rows, and copies of it to parts of them. ``last`` is whether the last rows are held
+        out beside rows at random, which tells what to expect if new rows come later.
         """
         if sample_weight is not None:  # rows without weight are as if they were not there
             kept = np.flatnonzero(sample_weight)
@@ -134,12 +130,9 @@ class Refiner(BaseEstimator):
         k = count_candidates(Y) if self.n_candidates == "auto" else min(int(self.n_candidates), Y.shape[1])
         rows, Z, parts = as_rows(X), reconstruction.operator.compress(Y), []
         folds, n_last = self._folds(Y.shape[0], last)
-        for number, (rest, held) in enumerate(folds):
+        said = learner.fit_leaving_out(X, Z, folds, sample_weight)
+        for number, ((rest, held), (H_rest, H_held)) in enumerate(zip(folds, said, strict=True)):
             log("refine: without fold %d of %d rows", number + 1, len(held))
-            weights = {} if sample_weight is None else {"sample_weight": sample_weight[rest]}
-            model = learner.unfitted()
-            H_rest = model.fit_out_of_sample(_safe_indexing(X, rest), Z[rest], **weights)
-            H_held = np.asarray(model.predict(_safe_indexing(X, held)), np.float32).reshape(len(held), -1)
             inside, outside = Rows(rows[rest], H_rest, Y[rest]), Rows(rows[held], H_held, Y[held])
             judged, stage = learn(inside, outside, reconstruction, k, self.C)
             parts.append(judged)
@@ -184,8 +177,9 @@ class Refiner(BaseEstimator):
     def _judge(self, parts: list[Judged], n_last: int) -> Calibration:
         """Learn probabilities of pairs that are out of sample, or whom to follow if there is no gain in it.
 
-        The last rows are at the end of the first part.
+        The last rows, so many, are at the end of the last part. Nothing is learned from them.
         """
+        parts[-1], late = parts[-1].split(parts[-1].Y.shape[0] - n_last)
         candidates = concatenate([part.candidates for part in parts])
         F, Y = np.concatenate([part.features for part in parts]), sp.vstack([part.Y for part in parts], format="csr")
         truth, judges = candidates.are_in(Y), self._stage.judges()
@@ -202,23 +196,20 @@ class Refiner(BaseEstimator):
             self._pooled, probabilities = PooledModel.train_on_one(F, truth, judges[best])
         recall = float(truth.sum() / max(1, Y.nnz))
         log("refine: %s, candidates hold %.3f of the labels", best, recall)
-        end = parts[0].Y.shape[0]
-        last = np.arange(end - n_last, end)
+        last = (late.candidates.matrix(self._pooled.predict(late.features)), late.Y) if n_last else None
         return Calibration(recall, seen, best, candidates.matrix(probabilities), Y, last)
 
     def _folds(self, n: int, last: bool) -> tuple[list[tuple[IntArray, IntArray]], int]:
         """Return rows to learn from and rows to learn probabilities from, as often as gives about enough of these.
 
-        If the last rows are wanted, they are held out with the first of the folds, as many as there are in one. The
-        second result is their number.
+        If the last rows are wanted, they are held out with the last of the folds. The second result is their number.
         """
         wanted = check_count(self.n_calibration, "n_calibration", low=FOLDS)
-        size = min(-(-n // FOLDS), wanted // 2 if last else wanted)
-        n_last = size if last else 0
+        size = min(-(-n // (FOLDS if n < MANY_ROWS else FEWER_FOLDS)), wanted)
+        n_last = min(-(-n // FOLDS), MOST_LAST) if last else 0
         order = check_random_state(self.random_state).permutation(n - n_last)
-        count = min(FOLDS, max(1, round((wanted - n_last) / size)))
-        folds = [np.sort(order[i * size : (i + 1) * size]) for i in range(count)]
-        folds[0] = np.concatenate([folds[0], np.arange(n - n_last, n)])
+        folds = [np.sort(order[i * size : (i + 1) * size]) for i in range(min(FOLDS, max(1, round(wanted / size))))]
+        folds[-1] = np.concatenate([folds[-1], np.arange(n - n_last, n)])
         return [(np.setdiff1d(np.arange(n), held), held) for held in folds if len(held)], n_last
 
     def _check_stored(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,8 @@ from sklearn.utils import _safe_indexing, check_random_state
 
 from labelsense._typing import DoubleArray, FloatArray, IntArray
 from labelsense.errors import InputError
+
+Fold = tuple[IntArray, IntArray]
 
 FOLDS, FEWER_FOLDS, MANY_ROWS = 5, 3, 5000  # from so many rows on, two thirds of them teach as much as four fifths
 
@@ -79,6 +81,36 @@ class Learner(RegressorMixin, BaseEstimator, ABC):
         of new rows will be.
         """
 
+    def fit_leaving_out(
+        self, X: Any, y: Any, folds: Sequence[Fold], sample_weight: DoubleArray | None = None
+    ) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Fit, and then yield for each fold what models of its other rows say, with the settings of the fit.
+
+        Parameters
+        ----------
+        X, y : as for ``fit``
+        folds : list of pairs of arrays
+            The rows to learn from, and those that are left out.
+        sample_weight : array (n,), optional
+            How much each row counts, if the learner takes that.
+
+        Yields
+        ------
+        rest, held : arrays (rows, m)
+            Predictions of the rows to learn from, each by a model that has not seen it either, and of those left out.
+        """
+        self.fit(X, y, **_weigh(sample_weight, slice(None)))
+        for fold in folds:
+            yield self._fit_without(X, y, fold, sample_weight)
+
+    def _fit_without(
+        self, X: Any, y: Any, fold: Fold, sample_weight: DoubleArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return what :meth:`fit_leaving_out` yields for a fold, by a fit."""
+        (rest, held), model = fold, self.unfitted()
+        H = model.fit_out_of_sample(_safe_indexing(X, rest), y[rest], **_weigh(sample_weight, rest))
+        return H.reshape(len(rest), -1), np.reshape(model.predict(_safe_indexing(X, held)), (len(held), -1))
+
     def unfitted(self) -> Learner:
         """Return a copy that has learned nothing, with the settings that the fit has chosen as numbers."""
         return clone(self)
@@ -98,8 +130,7 @@ class Learner(RegressorMixin, BaseEstimator, ABC):
         """Return predictions of each fold of the rows by a copy of this learner that has seen the others."""
         H = np.empty(Z.shape, np.float32)
         for rest, out in self._folds(check_two_rows(X)):
-            weights = {} if sample_weight is None else {"sample_weight": sample_weight[rest]}
-            model = clone(self).fit(_safe_indexing(X, rest), Z[rest], **weights)
+            model = clone(self).fit(_safe_indexing(X, rest), Z[rest], **_weigh(sample_weight, rest))
             H[out] = model.predict(_safe_indexing(X, out))
         return H
 
@@ -117,6 +148,11 @@ class Learner(RegressorMixin, BaseEstimator, ABC):
         return H[:, 0] if self._flat else H
 
     _flat: bool = False
+
+
+def _weigh(sample_weight: DoubleArray | None, rows: Any) -> dict[str, DoubleArray]:
+    """Return the weights of rows as what to pass, if there are any."""
+    return {} if sample_weight is None else {"sample_weight": sample_weight[rows]}
 
 
 def check_two_rows(X: Any) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from labelsense._blocks import row_blocks
-from labelsense._gram import copied
+from labelsense._gram import copied, mirror
 from labelsense._typing import DoubleArray, FloatArray, IntArray, Rows
 from labelsense.regress import lapack
 from labelsense.regress.design import MemoryDesign
@@ -66,6 +66,17 @@ class DualSystem:
             diagonal = (vectors**2 / values).sum(axis=1)
         return U, leave_one_out(alpha * U, self._leverage(alpha, diagonal, slice(None)))
 
+    def invert(self, alpha: float) -> tuple[Any, Any]:
+        """Return U, and (K + alpha I)^-1 (n, n)."""
+        U = self.solve(alpha)
+        if not self._positive:
+            values, vectors = self._pairs
+            return U, (vectors / values) @ vectors.T
+        lapack.invert(self._L)
+        mirror(self._L)
+        self._alpha = None
+        return U, self._L
+
     def _leverage(self, alpha: float, diagonal: DoubleArray, rows: Rows) -> DoubleArray:
         return 1 - alpha * diagonal + self.own_weight[rows]
 
@@ -97,6 +108,25 @@ class DualSystem:
     def _matrix(self) -> Any:
         """Return K, to be overwritten."""
         return self._make() if self._kept is None else copied(self._kept)
+
+
+def leave_fold_out(
+    Z: FloatArray, U: FloatArray, inverse: FloatArray, rest: IntArray, held: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return what models without some rows say: of the other rows, each left out as well, and of these.
+
+    With G = (K + alpha I)^-1 and U = G Z, the system of the rows r without those f that are held has the inverse
+    G_rr - G_rf G_ff^-1 G_fr and the solution U_r - G_rf G_ff^-1 U_f, and G_ff^-1 U_f is by how much it misses Z_f.
+    """
+    L = np.ascontiguousarray(inverse[np.ix_(held, held)])
+    lapack.cholesky(L)
+    missed = np.ascontiguousarray(U[held])
+    lapack.solve(L, missed)
+    across = np.ascontiguousarray(inverse[held][:, rest])
+    own = U[rest] - across.T @ missed
+    lapack.forward(L, across)
+    diagonal = inverse.diagonal()[rest].astype(np.float64) - np.einsum("ij,ij->j", across, across, dtype=np.float64)
+    return Z[rest] - own / np.maximum(diagonal, 1e-8)[:, None].astype(own.dtype), Z[held] - missed
 
 
 class DualSolver(DirectSolver):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from labelsense._progress import log, verbosity
 from labelsense._storage import require, require_array, storable
 from labelsense._typing import FloatArray, as_dense
 from labelsense._validation import check_choice, check_count, check_real
-from labelsense.regress.base import FitCost, Learner, as_columns, check_two_rows, data_bytes
+from labelsense.regress.base import FitCost, Fold, Learner, as_columns, check_two_rows, data_bytes
 from labelsense.regress.checks import (
     check_magnitude,
     check_new_rows,
@@ -25,7 +26,7 @@ from labelsense.regress.checks import (
     check_training,
 )
 from labelsense.regress.design import DENSE_ROWS, MemoryDesign
-from labelsense.regress.dual import DualSystem
+from labelsense.regress.dual import DualSystem, leave_fold_out
 from labelsense.regress.in_memory import SparseDesign, as_design, dense_product
 from labelsense.regress.kernel_blocks import LANDMARKS, KernelStrips, solve_by_strips
 from labelsense.regress.kernels import (
@@ -37,6 +38,7 @@ from labelsense.regress.kernels import (
     cross_kernel,
     kernel_matrix,
 )
+from labelsense.regress.lapack import NotPositiveDefiniteError
 from labelsense.regress.penalty import descend, errors_downhill
 from labelsense.regress.ridge_cost import BLAS
 
@@ -137,6 +139,29 @@ class KernelRidgeLearner(Learner):
                 self._fit_strips(design, Z, budget)
                 H = self.unfitted()._predict_folds(X, Z)
         return self._shape_like_fit(H)
+
+    def fit_leaving_out(
+        self, X: Any, y: Any, folds: Sequence[Fold], sample_weight: Any = None
+    ) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Fit, and then yield for each fold what models of its other rows say.
+
+        In closed form, for three times the time of a fit, however many folds there are; by a fit for each fold if the
+        kernel matrix does not fit in memory.
+        """
+        design, Z, budget = self._check_rows(X, y)
+        if not self._in_memory(design, budget):
+            yield from super().fit_leaving_out(X, y, folds)
+            return
+        with verbosity(self.verbose), np.errstate(over="ignore", invalid="ignore"):
+            self._choose(design, Z)
+            U, inverse = self._system(design, Z).invert(self.alpha_)
+            self._keep(design, U)
+        for fold in folds:
+            try:
+                H, others = leave_fold_out(Z, U, inverse, *fold)
+            except NotPositiveDefiniteError:  # by rounding
+                H, others = self._fit_without(X, y, fold)
+            yield H.astype(np.float32, copy=False), others.astype(np.float32, copy=False)
 
     def predict(self, X: Any) -> FloatArray:
         check_is_fitted(self)
