@@ -1,5 +1,7 @@
 """What is chosen where nothing is given: by rows left out, and never by others."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,8 +13,18 @@ from labelsense import (
     RidgeLearner,
     WhitenedCompressor,
 )
-from labelsense.chooser import BUDGETS, Tried, choose, choose_compressor, choose_measurements, sample, scalings
+from labelsense.chooser import (
+    BUDGETS,
+    Tried,
+    choose,
+    choose_compressor,
+    choose_measurements,
+    linear_precision_by_row,
+    sample,
+    scalings,
+)
 from labelsense.data import make_tagged_documents
+from labelsense.refine.sources import LinearDecoder
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +33,8 @@ def documents():
 
 
 def pick(X, Y, budget="fast", **settings):
-    return choose(X, sp.csr_array(Y), BUDGETS[budget], **{"scale": True, "kernels": True, "random_state": 0} | settings)
+    settings = {"scale": True, "kernels": True, "refined": True, "random_state": 0} | settings
+    return choose(X, sp.csr_array(Y), BUDGETS[budget], **settings)
 
 
 def tried(by_row):
@@ -89,6 +102,30 @@ class TestChoice:
         H = np.concatenate([RidgeLearner(tried.alpha).fit(X[rows != i], Z[rows != i]).predict(X[[i]]) for i in rows])
         loo = RidgeLearner(tried.alpha).fit_out_of_sample(X, Z)
         np.testing.assert_allclose(loo, H, atol=1e-4)
+
+    def test_a_linear_decoder_is_judged_by_rows_that_it_has_not_learned_from(self, documents, monkeypatch):
+        Y = sp.csr_array(documents[1][:60])
+        monkeypatch.setattr("labelsense.refine.sources.PENALTY", 1e-2)  # the same for all rows, nearly
+        H = WhitenedCompressor(20, random_state=0).fit(Y).operator_.compress(Y)
+        H = H + np.random.default_rng(0).normal(size=H.shape).astype(np.float32)
+        rows = np.arange(60)
+        scores = [LinearDecoder.learn(H[rows != i], Y[rows != i]).scores(None, H[[i]]) for i in rows]
+        best = np.argsort(-np.concatenate(scores), axis=1, kind="stable")[:, :5]
+        hits = np.take_along_axis(Y.toarray(), best, axis=1)
+        expected = [hits[:, :k].mean(axis=1) for k in (1, 3, 5)]
+        found = linear_precision_by_row(H, Y, (1, 3, 5))
+        np.testing.assert_allclose(found.mean(axis=1), np.mean(expected, axis=1), atol=0.01)
+        assert np.isclose(found, expected).mean() > 0.95
+
+    def test_the_penalty_is_chosen_again_on_more_rows_if_thorough(self, documents):
+        budget = replace(BUDGETS["accurate"], sample=100)
+        arguments = {"scale": True, "kernels": False, "refined": True, "random_state": 0}
+        choice = choose(documents[0], sp.csr_array(documents[1]), budget, **arguments)
+        settled = [tried for tried in choice.tried if tried.settled]
+        assert {len(tried.by_row) for tried in settled} == {500}
+        assert choice.learner.alpha == max(settled, key=lambda tried: tried.precision).alpha
+        assert "500 rows, ridge" in str(settled[0])
+        assert not any(tried.settled for tried in pick(*documents, budget="balanced").tried)
 
     def test_features_that_may_not_be_scaled_are_left_alone(self, documents):
         assert {tried.features for tried in pick(*documents, scale=False).tried} == {None}

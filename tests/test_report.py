@@ -41,8 +41,11 @@ class TestReport:
 
 
 class TestCurve:
-    def test_all_measurements_have_the_precision_of_the_trial(self, updatable):
-        curve, tried = updatable.report_.curve, updatable.report_.tried
+    def test_all_measurements_have_the_precision_of_the_trial(self):
+        report = (
+            CompressedLabelClassifier(refiner=None, updatable=True, budget="fast", random_state=0).fit(X, Y).report_
+        )
+        curve, tried = report.curve, report.tried
         assert [point["n_measurements"] for point in curve] == [5, 10, 20, 40]
         best = max(tried, key=lambda row: row["P@1"] + row["P@3"] + row["P@5"])
         assert {name: curve[-1][name] for name in ("P@1", "P@5")} == pytest.approx(

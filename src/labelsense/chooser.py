@@ -6,15 +6,16 @@ import math
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from labelsense._blocks import map_rows
+from labelsense._blocks import map_rows, plain_algebra
 from labelsense._memory import available_memory
 from labelsense._progress import log
 from labelsense._typing import CSR, FloatArray, IntArray
@@ -24,6 +25,7 @@ from labelsense.labels import top_k
 from labelsense.metrics._pairs import are_true
 from labelsense.reconstruct import Decoder, OMPDecoder, ProjectionDecoder
 from labelsense.refine import Reconstruction, Refiner
+from labelsense.refine.sources import LinearDecoder
 from labelsense.regress import KernelRidgeLearner, Learner, RBFKernel, RidgeLearner
 from labelsense.regress.penalty import descend
 
@@ -35,6 +37,7 @@ DECODED_ROWS = 128
 LEAST_MEASUREMENTS = 100
 MEMORY_SHARE = 0.5  # of what is free, for the kernel matrix or for a whitened A
 RARE = 1.0  # mean rows of a label in a sample of rows, below which labels are sampled instead
+SETTLED_ROWS = 12_000  # on which a thorough choice is made of the penalty, at most
 FITS = 4  # fits of all rows that a fit with the folds of refinement costs, in closed form
 
 
@@ -51,7 +54,8 @@ class Budget:
     gain : float
         How much better than ridge a kernel must be to be taken, as a share.
     thorough : bool
-        Whether kernels are tried with every scaling of the features, not only with the best one for ridge.
+        Whether kernels are tried with every scaling of the features, not only with the best one for ridge, and the
+        penalty is chosen again on more rows.
     n_calibration : int
         Rows from which refinement learns probabilities, at most.
     roots : float
@@ -83,6 +87,7 @@ class Tried:
     figures: dict[str, float]
     by_row: FloatArray = field(repr=False)  # the mean of P@1, P@3 and P@5
     seconds: float
+    settled: bool = False  # on more rows than the others
 
     @property
     def precision(self) -> float:
@@ -102,7 +107,8 @@ class Tried:
 
     def __str__(self) -> str:
         learner = "ridge" if self.gamma is None else f"kernel {self.gamma:g}"
-        return f"{learner}, alpha {self.alpha:g}, features {self.features or 'as they are'}"
+        rows = f"{len(self.by_row):,} rows, " if self.settled else ""
+        return f"{rows}{learner}, alpha {self.alpha:g}, features {self.features or 'as they are'}"
 
 
 @dataclass(frozen=True)
@@ -115,25 +121,37 @@ class Choice:
     curve: list[dict[str, float]]  # n_measurements and precisions, with fewer of the measurements
 
 
-def choose(X: Any, Y: CSR, budget: Budget, *, scale: bool, kernels: bool, random_state: Any) -> Choice:
+def choose(X: Any, Y: CSR, budget: Budget, *, scale: bool, kernels: bool, refined: bool, random_state: Any) -> Choice:
     """Choose how to scale features, if they may be, and a learner with its penalty, a kernel if there may be one.
 
     On a sample of the rows, each setting predicts the measurements of every row by a model that has not seen the row
-    (leave-one-out in closed form), these are decoded, and the most precise one wins. Of the scalings, the first one
+    (leave-one-out in closed form), these are decoded, and the most precise one wins. If what is decoded will be
+    refined, that is the mean precision of the decoder and of a linear decoder, both of which refinement hears: the
+    second one does not mind how much a penalty shrinks measurements. Of the scalings, the first one
     does unless another is clearly better; one that is clearly worse with the penalty that was best for another is given
     up, unless the budget is thorough.
     """
     random = check_random_state(random_state)
     rows, some = sample(Y, budget.sample, random)
     seconds = _kernel_seconds(X, choose_measurements(Y.shape[1], budget)) if kernels else math.inf
-    return choose_by(X[rows], some, budget, random, scalings(X) if scale else [None], seconds)
+    choice = choose_by(X[rows], some, budget, random, refined, scalings(X) if scale else [None], seconds)
+    if not budget.thorough or len(rows) == X.shape[0]:
+        return choice
+    rows, some = sample(Y, SETTLED_ROWS, random)
+    return settle(choice, X[rows], some, budget, random, refined)
 
 
 def choose_by(
-    X: Any, Y: CSR, budget: Budget, random: Any, words: Sequence[str | None] = (None,), kernel_seconds: float = math.inf
+    X: Any,
+    Y: CSR,
+    budget: Budget,
+    random: Any,
+    refined: bool,
+    words: Sequence[str | None] = (None,),
+    kernel_seconds: float = math.inf,
 ) -> Choice:
     """Do what :func:`choose` does, given the sample, the scalings to try, and how long fits with a kernel take."""
-    trial = _Trial(X, Y, choose_measurements(Y.shape[1], budget), random.randint(2**31))
+    trial = _Trial(X, Y, choose_measurements(Y.shape[1], budget), refined, random.randint(2**31))
     scaled = {word: X if word is None else make_features(word).fit_transform(X) for word in words}
     place = len(ALPHAS) // 2
     for word, F in scaled.items():
@@ -152,6 +170,16 @@ def choose_by(
     operator, decoder, _ = trial.reconstruction
     curve = precision_curve(scaled[best.features], trial.Y, learner, operator, decoder, fewer(operator.n_measurements))
     return Choice(best.features, learner, tuple(trial.tried), curve)
+
+
+def settle(choice: Choice, X: Any, Y: CSR, budget: Budget, random: Any, refined: bool) -> Choice:
+    """Choose the penalty again on more rows: what is best depends on how many there are."""
+    word = choice.features
+    F = X if word is None else make_features(word).fit_transform(X)
+    trial = _Trial(X, Y, choose_measurements(Y.shape[1], budget), refined, random.randint(2**31))
+    trial.walk_penalties(word, F, clone(choice.learner), _place(choice.learner, F))
+    settled = [replace(tried, settled=True) for tried in trial.tried]
+    return replace(choice, learner=trial.best().make_learner(), tried=(*choice.tried, *settled))
 
 
 def fewer(m: int) -> list[int]:
@@ -199,8 +227,32 @@ def precision_by_row(reconstruction: Reconstruction, H: FloatArray, Y: CSR, ks: 
     """Return P@k of each row, of the labels that measurements are decoded to, (ks, n)."""
     _, decoder, state = reconstruction
     parts = map_rows(lambda rows: decoder.decode(state, H[rows]), len(H), DECODED_ROWS, -1)
-    labels = top_k(sp.vstack(parts, format="csr"), max(ks)).labels
-    hits = are_true(Y, np.arange(len(H))[:, None], labels)
+    return _share_of_hits(Y, top_k(sp.vstack(parts, format="csr"), max(ks)).labels, ks)
+
+
+def linear_precision_by_row(H: FloatArray, Y: CSR, ks: Sequence[int]) -> FloatArray:
+    """Return P@k of each row, of the labels that a linear decoder learned from the other rows gives, (ks, n).
+
+    H holds measurements that are out of sample.
+    """
+    decoder, k = LinearDecoder.learn(H, Y), min(max(ks), Y.shape[1])
+    leverage, row = decoder.leverages(H), np.repeat(np.arange(len(H)), np.diff(Y.indptr))
+
+    def find(rows: slice) -> IntArray:
+        scores = H[rows] @ decoder.weights + decoder.intercept
+        own = slice(Y.indptr[rows.start], Y.indptr[rows.stop])
+        scores[row[own] - rows.start, Y.indices[own]] -= leverage[row[own]]  # but for a factor of the row
+        best = np.argpartition(-scores, k - 1, axis=1)[:, :k]
+        order = np.argsort(-np.take_along_axis(scores, best, 1), axis=1, kind="stable")
+        return np.take_along_axis(best, order, 1)
+
+    with plain_algebra:
+        labels = np.concatenate(map_rows(find, len(H), DECODED_ROWS, -1))
+    return _share_of_hits(Y, labels, ks)
+
+
+def _share_of_hits(Y: CSR, labels: IntArray, ks: Sequence[int]) -> FloatArray:
+    hits = are_true(Y, np.arange(Y.shape[0])[:, None], labels)
     return np.stack([hits[:, :k].sum(axis=1) / k for k in ks])
 
 
@@ -272,8 +324,8 @@ def scalings(X: Any) -> list[str | None]:
 class _Trial:
     """Rows on which settings are compared, and what was seen."""
 
-    def __init__(self, X: Any, Y: CSR, m: int, seed: int) -> None:
-        self.X, self.Y, self.tried = X, Y, list[Tried]()
+    def __init__(self, X: Any, Y: CSR, m: int, refined: bool, seed: int) -> None:
+        self.X, self.Y, self.refined, self.tried = X, Y, refined, list[Tried]()
         operator = WhitenedCompressor(m, random_state=seed).fit(Y).operator_
         self.Z = operator.compress(Y)
         self.reconstruction = Reconstruction.by(OMPDecoder(penalty=0.1), operator)
@@ -290,7 +342,7 @@ class _Trial:
 
         Unless hopeful, the first one is all if what was tried before is clearly better.
         """
-        scale = 1.0 if isinstance(learner, KernelRidgeLearner) else mean_square(F)
+        scale = _penalty_scale(learner, F)
         found: dict[int, float] = {}
 
         def loss(i: int) -> float:
@@ -316,7 +368,7 @@ class _Trial:
 
         def loss(i: int) -> float:
             if i not in found:
-                found[i] = -self._try(word, F, learners[i].set_params(alpha=ALPHAS[place]))
+                found[i] = -self._try(word, F, learners[i].set_params(alpha=float(f"{ALPHAS[place]:.3g}")))
             return found[i]
 
         best = descend(loss, len(GAMMAS))
@@ -325,13 +377,29 @@ class _Trial:
 
     def _try(self, word: str | None, F: Any, learner: Any) -> float:
         start = time.perf_counter()
-        by_row = precision_by_row(self.reconstruction, learner.fit_out_of_sample(F, self.Z), self.Y, KS)
-        figures = {f"P@{k}": float(values.mean()) for k, values in zip(KS, by_row, strict=True)}
         gamma = learner.kernel.gamma if hasattr(learner, "kernel") else None
+        for tried in self.tried:
+            if (tried.features, tried.alpha, tried.gamma) == (word, learner.alpha, gamma):
+                return tried.precision
+        H = learner.fit_out_of_sample(F, self.Z)
+        by_row = precision_by_row(self.reconstruction, H, self.Y, KS)
+        if self.refined:
+            by_row = np.mean([by_row, linear_precision_by_row(H, self.Y, KS)], axis=0, dtype=np.float32)
+        figures = {f"P@{k}": float(values.mean()) for k, values in zip(KS, by_row, strict=True)}
         tried = Tried(word, learner.alpha, gamma, figures, by_row.mean(axis=0), time.perf_counter() - start)
         log("tried %s: precision %.4f", tried, tried.precision)
         self.tried.append(tried)
         return tried.precision
+
+
+def _penalty_scale(learner: Learner, X: Any) -> float:
+    """Return what penalties are multiples of: a kernel has ones on its diagonal."""
+    return 1.0 if isinstance(learner, KernelRidgeLearner) else mean_square(X)
+
+
+def _place(learner: Any, X: Any) -> int:
+    """Return the place of its penalty in the grid."""
+    return int(np.argmin(np.abs(np.log(np.array(ALPHAS) * _penalty_scale(learner, X) / learner.alpha))))
 
 
 def mean_square(X: Any) -> float:

@@ -75,7 +75,7 @@ class PlannedPredictor(LabelPredictor):
             return Plan(compressor, self._make_learner(), decoder, refiner, None, None)
         kernels = not weighted and not self.updatable
         budget, scale = BUDGETS[self.budget], self.features is None
-        choice = choose(X, Y, budget, scale=scale, kernels=kernels, random_state=seed)
+        choice = choose(X, Y, budget, scale=scale, kernels=kernels, refined=refiner is not None, random_state=seed)
         learner = choice.learner.set_params(random_state=seed)
         if self.updatable:
             learner.set_params(updatable=True)

@@ -135,7 +135,7 @@ def fit_chunks(
             design = design.rows(rows)
         choice, calibration, held_out = None, None, None
         if learner is None:
-            choice = _choose(design, counts, BUDGETS[model.budget], seed)
+            choice = _choose(design, counts, BUDGETS[model.budget], refiner is not None, seed)
             learner = choice.learner.set_params(random_state=seed, updatable=model.updatable)
         if weights is not None:
             design, weights = design.rows(np.flatnonzero(weights)), weights[weights > 0]
@@ -157,16 +157,16 @@ def _make_learner(model: CompressedLabelClassifier, step: str) -> Any:
     return None if step == "fit" else RidgeLearner()
 
 
-def _choose(design: ChunkedDesign, counts: IntArray, budget: Budget, seed: int) -> Choice:
+def _choose(design: ChunkedDesign, counts: IntArray, budget: Budget, refined: bool, seed: int) -> Choice:
     """Choose a penalty of ridge as :func:`~labelsense.chooser.choose` does, by the precision of a sample of rows."""
     random = check_random_state(seed)
     labels = sample_labels(counts, design.shape[0], budget.sample, random)
     if labels is None:
         some = gather_rows(design, np.sort(random.permutation(design.shape[0])[: budget.sample]))
-        return choose_by(some.X, some.Y, budget, random)
+        return choose_by(some.X, some.Y, budget, random, refined)
     have = np.concatenate(list(design.chunks().results(_HaveLabels(labels))))
     some = gather_rows(design, np.sort(random.permutation(np.flatnonzero(have))[: budget.sample]))
-    return choose_by(some.X, sp.csc_array(some.Y)[:, labels].tocsr(), budget, random)
+    return choose_by(some.X, sp.csc_array(some.Y)[:, labels].tocsr(), budget, random, refined)
 
 
 def gather_rows(design: ChunkedDesign, rows: IntArray) -> Examples:

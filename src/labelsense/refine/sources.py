@@ -144,10 +144,13 @@ class LinearDecoder(Source):
     def scores(self, X: CSR, H: FloatArray) -> FloatArray:
         return H @ self.weights + self.intercept
 
-    def own(self, X: CSR, H: FloatArray, Y: CSR, candidates: Candidates, values: FloatArray) -> FloatArray:
+    def leverages(self, H: FloatArray) -> FloatArray:
+        """Return how much each of the rows that it has learned from decides its own scores, (n,)."""
         centred = H - self.mean
-        leverage = np.einsum("ij,ij->i", centred @ self.inverse, centred) + 1 / self.n_rows
-        leverage = np.minimum(leverage, 0.999)[candidates.row]
+        return np.minimum(np.einsum("ij,ij->i", centred @ self.inverse, centred) + 1 / self.n_rows, 0.999)
+
+    def own(self, X: CSR, H: FloatArray, Y: CSR, candidates: Candidates, values: FloatArray) -> FloatArray:
+        leverage = self.leverages(H)[candidates.row]
         truth = candidates.are_in(Y).astype(np.float32)
         return ((values - leverage * truth) / (1 - leverage)).astype(np.float32)
 
