@@ -132,6 +132,19 @@ def growth(folder, n):
     FIGURE.write_text(chart.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1) + "\n")
 
 
+def killed_after(moment, path, folder, settings):
+    """Kill training so many seconds after it has begun; tell whether it had not ended before."""
+    words = [sys.executable, HERE / "watched.py", path, folder / "m", settings]
+    with subprocess.Popen(list(map(str, words)), stdout=subprocess.DEVNULL) as process:
+        while not (folder / ".m.scratch").exists() and process.poll() is None:  # Python is starting
+            time.sleep(0.01)
+        try:
+            process.wait(moment)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+    return process.returncode == -signal.SIGKILL
+
+
 def kills(folder, n, times=10):
     """Kill training at ten random moments, each time from the start, go on, and compare bytes."""
     path = folder / "killed.jsonl"
@@ -141,14 +154,8 @@ def kills(folder, n, times=10):
     settings = json.dumps({"choices": TEXTS, "memory": 1e9})
     for _ in range(times):
         moment = rng.uniform(0.05, 0.95) * whole["seconds"]
-        words = [sys.executable, HERE / "watched.py", path, folder / "m", settings]
-        with subprocess.Popen(list(map(str, words)), stdout=subprocess.DEVNULL) as process:
-            while not (folder / ".m.scratch").exists() and process.poll() is None:  # Python is starting
-                time.sleep(0.01)
-            try:
-                process.wait(moment)
-            except subprocess.TimeoutExpired:
-                process.send_signal(signal.SIGKILL)
+        while not killed_after(moment, path, folder, settings):  # it was faster than the first time
+            moment /= 2
         files = sum(1 for file in (folder / ".m.scratch").rglob("*") if file.is_file())
         resumed = train(path, folder / "m", TEXTS, memory=1e9)
         keep(
