@@ -16,6 +16,7 @@ from labelsense import (
 from labelsense.chooser import (
     BUDGETS,
     Tried,
+    centroid_precision_by_row,
     choose,
     choose_compressor,
     choose_measurements,
@@ -24,7 +25,8 @@ from labelsense.chooser import (
     scalings,
 )
 from labelsense.data import make_tagged_documents
-from labelsense.refine.sources import LinearDecoder
+from labelsense.refine.sources import Centroids, LinearDecoder
+from labelsense.refine.stage import as_rows
 
 
 @pytest.fixture(scope="module")
@@ -82,9 +84,11 @@ class TestChoice:
         assert choice.learner.alpha == best.alpha
         assert len({tried.features for tried in choice.tried}) == 3
 
-    def test_another_scaling_than_the_first_must_be_better_by_a_standard_error(self):
+    def test_another_scaling_than_the_first_must_be_better_by_two_standard_errors(self):
         first, other = tried([0, 1, 0, 1] * 25), tried([0, 1, 0, 1] * 24 + [1, 0, 1, 1])
         assert not other.clearly_beats(first)
+        some = tried([0, 1, 0, 1] * 24 + [1, 1, 1, 1])  # by 1.4
+        assert (some.clearly_beats(first), some.clearly_beats(first, errors=1)) == (False, True)
         assert tried([1, 1, 0, 1] * 25).clearly_beats(first)
         assert not first.clearly_beats(first)
 
@@ -117,6 +121,15 @@ class TestChoice:
         np.testing.assert_allclose(found.mean(axis=1), np.mean(expected, axis=1), atol=0.01)
         assert np.isclose(found, expected).mean() > 0.95
 
+    def test_centroids_are_judged_by_rows_that_are_not_in_them(self, documents):
+        X, Y = as_rows(documents[0][:60]), sp.csr_array(documents[1][:60])
+        rows = np.arange(60)
+        scores = [Centroids.learn(X[rows != i], Y[rows != i]).scores(X[[i]], None) for i in rows]
+        best = np.argsort(-np.concatenate(scores), axis=1, kind="stable")[:, :5]
+        hits = np.take_along_axis(Y.toarray(), best, axis=1)
+        found = centroid_precision_by_row(X, Y, (1, 3, 5))
+        assert np.isclose(found, [hits[:, :k].mean(axis=1) for k in (1, 3, 5)]).mean() > 0.95
+
     def test_the_penalty_is_chosen_again_on_more_rows_if_thorough(self, documents):
         budget = replace(BUDGETS["accurate"], sample=100)
         arguments = {"scale": True, "kernels": False, "refined": True, "random_state": 0}
@@ -139,7 +152,8 @@ class TestChoice:
         X = np.random.default_rng(0).normal(size=(600, 2))
         signs = X > 0
         Y = np.stack([signs[:, 0] ^ signs[:, 1], signs[:, 0] == signs[:, 1]], axis=1).astype(int)
-        choice = pick(X, Y, budget="balanced")
+        assert isinstance(pick(X, Y, budget="balanced").learner, KernelRidgeLearner)
+        choice = pick(X, Y, budget="balanced", refined=False)
         assert isinstance(choice.learner, KernelRidgeLearner)
         assert max(tried.figures["P@1"] for tried in choice.tried) > 0.9
 

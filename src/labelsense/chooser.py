@@ -25,7 +25,9 @@ from labelsense.labels import top_k
 from labelsense.metrics._pairs import are_true
 from labelsense.reconstruct import Decoder, OMPDecoder, ProjectionDecoder
 from labelsense.refine import Reconstruction, Refiner
-from labelsense.refine.sources import LinearDecoder
+from labelsense.refine.candidates import Candidates
+from labelsense.refine.sources import Centroids, LinearDecoder
+from labelsense.refine.stage import as_rows
 from labelsense.regress import KernelRidgeLearner, Learner, RBFKernel, RidgeLearner
 from labelsense.regress.penalty import descend
 
@@ -72,7 +74,7 @@ class Budget:
 
 BUDGETS = {
     "fast": Budget(sample=1000, kernel_seconds=0, gain=0, thorough=False, n_calibration=1000, roots=4.0),
-    "balanced": Budget(sample=1500, kernel_seconds=15, gain=0.01, thorough=False, n_calibration=2000, roots=4.5),
+    "balanced": Budget(sample=1500, kernel_seconds=15, gain=0.007, thorough=False, n_calibration=2000, roots=4.5),
     "accurate": Budget(sample=4000, kernel_seconds=300, gain=0, thorough=True, n_calibration=3000, roots=6.3),
 }
 
@@ -94,10 +96,10 @@ class Tried:
         """The mean of P@1, P@3 and P@5."""
         return sum(self.figures.values()) / len(self.figures)
 
-    def clearly_beats(self, other: Tried) -> bool:
-        """Whether it is better by more than one standard error of the difference."""
+    def clearly_beats(self, other: Tried, errors: float = 2) -> bool:
+        """Whether it is better by more than some standard errors of the difference."""
         more = self.by_row - other.by_row
-        return bool(more.mean() > more.std() / math.sqrt(len(more)))
+        return bool(more.mean() > errors * more.std() / math.sqrt(len(more)))
 
     def make_learner(self) -> Learner:
         """Return the learner that was tried."""
@@ -126,10 +128,10 @@ def choose(X: Any, Y: CSR, budget: Budget, *, scale: bool, kernels: bool, refine
 
     On a sample of the rows, each setting predicts the measurements of every row by a model that has not seen the row
     (leave-one-out in closed form), these are decoded, and the most precise one wins. If what is decoded will be
-    refined, that is the mean precision of the decoder and of a linear decoder, both of which refinement hears: the
-    second one does not mind how much a penalty shrinks measurements. Of the scalings, the first one
-    does unless another is clearly better; one that is clearly worse with the penalty that was best for another is given
-    up, unless the budget is thorough.
+    refined, that is the mean precision of all that refinement hears: the decoder, a linear decoder, which does not mind
+    how much a penalty shrinks measurements, and the centroids of labels, which see the features alone. Of the scalings,
+    the first one does unless another is clearly better; one that is clearly worse with the penalty that was best for
+    another is given up, unless the budget is thorough.
     """
     random = check_random_state(random_state)
     rows, some = sample(Y, budget.sample, random)
@@ -242,13 +244,34 @@ def linear_precision_by_row(H: FloatArray, Y: CSR, ks: Sequence[int]) -> FloatAr
         scores = H[rows] @ decoder.weights + decoder.intercept
         own = slice(Y.indptr[rows.start], Y.indptr[rows.stop])
         scores[row[own] - rows.start, Y.indices[own]] -= leverage[row[own]]  # but for a factor of the row
-        best = np.argpartition(-scores, k - 1, axis=1)[:, :k]
-        order = np.argsort(-np.take_along_axis(scores, best, 1), axis=1, kind="stable")
-        return np.take_along_axis(best, order, 1)
+        return _best(scores, k)
 
     with plain_algebra:
         labels = np.concatenate(map_rows(find, len(H), DECODED_ROWS, -1))
     return _share_of_hits(Y, labels, ks)
+
+
+def centroid_precision_by_row(X: CSR, Y: CSR, ks: Sequence[int]) -> FloatArray:
+    """Return P@k of each row, of the labels whose centroids are nearest, without the row itself, (ks, n)."""
+    centroids, k = Centroids.learn(X, Y), min(max(ks), Y.shape[1])
+
+    def find(rows: slice) -> IntArray:
+        some, d = X[rows], Y.shape[1]
+        pairs = Candidates(
+            np.arange(0, some.shape[0] * d + 1, d), np.tile(np.arange(d, dtype=np.int32), some.shape[0]), d
+        )
+        no_measurements = np.empty((some.shape[0], 0), np.float32)
+        scores = centroids.scores(some, no_measurements).ravel()
+        return _best(centroids.own(some, no_measurements, Y[rows], pairs, scores).reshape(-1, d), k)
+
+    return _share_of_hits(Y, np.concatenate(map_rows(find, X.shape[0], DECODED_ROWS, -1)), ks)
+
+
+def _best(scores: FloatArray, k: int) -> IntArray:
+    """Return the columns of the k largest numbers of each row, the largest first."""
+    best = np.argpartition(-scores, k - 1, axis=1)[:, :k]
+    order = np.argsort(-np.take_along_axis(scores, best, 1), axis=1, kind="stable")
+    return np.take_along_axis(best, order, 1)
 
 
 def _share_of_hits(Y: CSR, labels: IntArray, ks: Sequence[int]) -> FloatArray:
@@ -326,6 +349,7 @@ class _Trial:
 
     def __init__(self, X: Any, Y: CSR, m: int, refined: bool, seed: int) -> None:
         self.X, self.Y, self.refined, self.tried = X, Y, refined, list[Tried]()
+        self.nearest: dict[str | None, FloatArray] = {}  # the precision of centroids, by scaling
         operator = WhitenedCompressor(m, random_state=seed).fit(Y).operator_
         self.Z = operator.compress(Y)
         self.reconstruction = Reconstruction.by(OMPDecoder(penalty=0.1), operator)
@@ -353,7 +377,7 @@ class _Trial:
         if not hopeful and self.tried:
             best = self.best()
             loss(start)
-            if best.clearly_beats(self.tried[-1]):
+            if best.clearly_beats(self.tried[-1], errors=1):
                 return start
         return descend(loss, len(ALPHAS), start)
 
@@ -384,7 +408,10 @@ class _Trial:
         H = learner.fit_out_of_sample(F, self.Z)
         by_row = precision_by_row(self.reconstruction, H, self.Y, KS)
         if self.refined:
-            by_row = np.mean([by_row, linear_precision_by_row(H, self.Y, KS)], axis=0, dtype=np.float32)
+            if word not in self.nearest:
+                self.nearest[word] = centroid_precision_by_row(as_rows(F), self.Y, KS)
+            judges = [by_row, linear_precision_by_row(H, self.Y, KS), self.nearest[word]]
+            by_row = np.mean(judges, axis=0, dtype=np.float32)
         figures = {f"P@{k}": float(values.mean()) for k, values in zip(KS, by_row, strict=True)}
         tried = Tried(word, learner.alpha, gamma, figures, by_row.mean(axis=0), time.perf_counter() - start)
         log("tried %s: precision %.4f", tried, tried.precision)
