@@ -58,10 +58,12 @@ def test_measurements_out_of_sample_are_those_of_rows_in_memory(solver, rows, fo
     np.testing.assert_allclose(learner.coef_, expected.coef_, atol=2e-5)
 
 
+@pytest.mark.parametrize("many_rows", [10_000, 100], ids=["few rows", "many rows"])
 @pytest.mark.parametrize(
     ("n_calibration", "most_scored", "last"), [(40, 100, False), (150, 100, True), (40, 29, False)]
 )
-def test_the_refiner_is_that_of_rows_in_memory(n_calibration, most_scored, last, monkeypatch):
+def test_the_refiner_is_that_of_rows_in_memory(n_calibration, most_scored, last, many_rows, monkeypatch):
+    monkeypatch.setattr("labelsense.refine.refiner.MANY_ROWS", many_rows)
     monkeypatch.setattr("labelsense.refine.shortlist.MOST_SCORED", most_scored)
     R, learner = reconstruction(), RidgeLearner(0.3, random_state=0)
     H = learner.fit(X, R.operator.compress(Y)).predict(X)

@@ -341,7 +341,9 @@ def fit(X, Y, m=30, last=False, **settings):
 
 
 class TestRefiner:
-    def test_ranks_new_rows_better_than_the_decoder_and_says_so_beforehand(self, documents):
+    @pytest.mark.parametrize("many_rows", [10_000, 1000], ids=["few rows", "many rows"])
+    def test_ranks_new_rows_better_than_the_decoder_and_says_so_beforehand(self, many_rows, documents, monkeypatch):
+        monkeypatch.setattr("labelsense.refine.refiner.MANY_ROWS", many_rows)
         X, Y = documents
         refiner, calibration, learner, reconstruction = fit(X[:1200], Y[:1200])
         H = learner.predict(X[1200:])
@@ -363,6 +365,8 @@ class TestRefiner:
 
         def spy(rest, held, *others):
             judged, stage = learning.learn(rest, held, *others)
+            if not len(held.H):  # all rows, after the folds
+                return judged, stage
             first = learning.learn(rest, Rows(held.X[:1], held.H[:1], held.Y[:1]), *others)[0]
             parts.append((rest.X, held.X, judged, first))
             return judged, stage
@@ -376,7 +380,9 @@ class TestRefiner:
             # What is said of a row does not depend on the others that are held out with it, nor on their labels.
             np.testing.assert_array_equal(judged.features[: len(first.features)], first.features)
 
-    def test_a_stage_of_all_rows_knows_what_all_rows_teach(self, documents):
+    @pytest.mark.parametrize("many_rows", [10_000, 100], ids=["few rows", "many rows"])
+    def test_a_stage_of_all_rows_knows_what_all_rows_teach(self, many_rows, documents, monkeypatch):
+        monkeypatch.setattr("labelsense.refine.refiner.MANY_ROWS", many_rows)
         X, Y = documents
         refiner, *_ = fit(X[:500], Y[:500])
         whole = Centroids.learn(X[:500], Y[:500])

@@ -220,19 +220,21 @@ def kill_at(monkeypatch, number, after=False):
 
 class TestKilled:
     @pytest.mark.parametrize(
-        ("solver_memory", "options", "kills"),
+        ("solver_memory", "options", "kills", "many_rows"),
         [
-            (1e9, {}, 6),
-            (9e5, {}, 6),
-            (1e9, REFINED, 5),
-            (9e5, REFINED | {"alpha": 1.0}, 3),
+            (1e9, {}, 6, 1e4),
+            (9e5, {}, 6, 1e4),
+            (1e9, REFINED, 4, 1e4),
+            (1e9, REFINED, 4, 100),
+            (9e5, REFINED | {"alpha": 1.0}, 3, 100),
         ],
-        ids=["primal", "cg", "primal refined", "cg refined"],
+        ids=["primal", "cg", "primal refined", "primal refined, many rows", "cg refined, many rows"],
     )
-    def test_goes_on_and_ends_in_the_same_bytes(self, solver_memory, options, kills, tmp_path, monkeypatch):
+    def test_goes_on_and_ends_in_the_same_bytes(self, solver_memory, options, kills, many_rows, tmp_path, monkeypatch):
         monkeypatch.setattr(_checkpoint, "EVERY", 0)
         monkeypatch.setattr(_checkpoint, "SHARE", 0)
         monkeypatch.setattr(out_of_core, "OVERHEAD", 0)
+        monkeypatch.setattr("labelsense.refine.refiner.MANY_ROWS", many_rows)
         rng = np.random.default_rng(0)
         rows = sp.random_array((400, 200), density=0.05, rng=rng, dtype=np.float32).tocsr()
         monkeypatch.setattr("labelsense.regress.iterative.HELD_OUT_TOL", 0.3)  # fewer steps
@@ -258,7 +260,7 @@ class TestKilled:
         [
             ("store.write_checked", 4, "rows/000002.safetensors"),
             ("chunked.Shortlist.__call__", 2, "all/chunks-0000/complete.json"),
-            ("label_blocks._Learn.__call__", 3, "all/ranker-0001.safetensors"),
+            ("label_blocks._Learn.__call__", 3, "all/fold-0001/ranker-0001.safetensors"),
         ],
         ids=["rows", "candidates", "ranker"],
     )

@@ -75,7 +75,9 @@ class TestChoices:
         assert report["features"] == (
             "none"
             if model.scaling_ is None
-            else {"LogTfidf": "counts", "UnitRows": "unit"}[type(model.scaling_).__name__.removesuffix("Transformer")]
+            else {"LogTfidfTransformer": "counts", "UnitRows": "unit", "StandardColumns": "standard"}[
+                type(model.scaling_).__name__
+            ]
         )
         assert len({row["setting"].rpartition(" ")[2] for row in report["tried"]}) == 3
         given = replace(PLAIN, features="none", alpha="auto", budget="fast")

@@ -23,7 +23,7 @@ from labelsense.reconstruct import Decoder
 from labelsense.refine.candidates import Candidates
 from labelsense.refine.label_blocks import train_ranker
 from labelsense.refine.learning import Judged, Rows, Sums, finish, habit_sums, has_linear_decoder, own_values
-from labelsense.refine.refiner import Calibration, Refiner
+from labelsense.refine.refiner import Calibration, Refiner, whole_fold
 from labelsense.refine.shortlist import Reconstruction, candidates_for, shortlist
 from labelsense.refine.sources import Correlations, LinearDecoder, Source, sums_by_label
 from labelsense.refine.stage import Stage, as_rows
@@ -82,12 +82,18 @@ def fit_refiner(
     k = candidates_for(numbers, d) if refiner.n_candidates == "auto" else min(int(refiner.n_candidates), d)
     learning = _Learning(X, Z, learner, reconstruction, k, refiner.C, memory, weights)
     folds, n_last = refiner._folds(len(numbers), last)
-    log("refine: without fold 1 of %d rows", len(folds[0][1]))
-    part, refiner._stage = learning.learn(*folds[0])
-    parts, refiner.n_candidates_ = [part], k
-    for number, (rest, held) in enumerate(folds[1:], 2):
-        log("refine: without fold %d of %d rows", number, len(held))
-        parts.append(_judged(learning, rest, held))
+    whole, parts = whole_fold(len(numbers)), []
+    for number, (rest, held) in enumerate(folds):
+        log("refine: without fold %d of %d rows", number + 1, len(held))
+        if number or whole:
+            parts.append(_judged(learning, rest, held))
+        else:
+            part, refiner._stage = learning.learn(rest, held)
+            parts.append(part)
+    if whole:
+        log("refine: all rows")
+        refiner._stage = learning.learn(*whole[0])[1]
+    refiner.n_candidates_ = k
     return refiner._judge(parts, n_last)
 
 
@@ -148,6 +154,10 @@ class _Learning:
 
     def _gather(self, held: IntArray, model: RidgeLearner) -> Rows:
         """Return a few rows, in one place, with what a model says of them."""
+        operator = self.reconstruction.operator
+        if not len(held):
+            none = [sp.csr_array((0, size), dtype=np.float32) for size in (self.X.shape[1], operator.n_labels)]
+            return Rows(none[0], np.empty((0, operator.n_measurements), np.float32), none[1])
         parts = list(self.X.rows(held).chunks().results(_whole))
         X, Y = as_rows(sp.vstack([part.X for part in parts])), sp.vstack([part.Y for part in parts], format="csr")
         return Rows(X, np.asarray(model.predict(X), np.float32), Y)

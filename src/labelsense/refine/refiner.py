@@ -27,7 +27,7 @@ from labelsense.refine.sources import sums_by_label
 from labelsense.refine.stage import Stage, as_rows
 from labelsense.regress import Learner
 
-FOLDS, FEWER_FOLDS, MANY_ROWS = 10, 6, 3000  # from so many rows on, a model of five sixths is much like one of all
+FOLDS, FEWER_FOLDS, MANY_ROWS = 10, 6, 10_000  # from so many rows on, a model of five sixths is much like one of all
 MOST_LAST = 1000  # rows; otherwise the last ones are a tenth
 LEAST_ROWS = 10
 KS = (1, 3, 5)
@@ -130,15 +130,19 @@ class Refiner(BaseEstimator):
         k = count_candidates(Y) if self.n_candidates == "auto" else min(int(self.n_candidates), Y.shape[1])
         rows, Z, parts = as_rows(X), reconstruction.operator.compress(Y), []
         folds, n_last = self._folds(Y.shape[0], last)
-        said = learner.fit_leaving_out(X, Z, folds, sample_weight)
-        for number, ((rest, held), (H_rest, H_held)) in enumerate(zip(folds, said, strict=True)):
-            log("refine: without fold %d of %d rows", number + 1, len(held))
+        every = [*folds, *whole_fold(Y.shape[0])]
+        said = learner.fit_leaving_out(X, Z, every, sample_weight)
+        for number, ((rest, held), (H_rest, H_held)) in enumerate(zip(every, said, strict=True)):
+            if len(held):
+                log("refine: without fold %d of %d rows", number + 1, len(held))
+            else:
+                log("refine: all rows")
             inside, outside = Rows(rows[rest], H_rest, Y[rest]), Rows(rows[held], H_held, Y[held])
             judged, stage = learn(inside, outside, reconstruction, k, self.C)
             parts.append(judged)
-            if not number:
+            if not number or not len(held):
                 self._stage, self.n_candidates_ = stage, k
-        return self._judge(parts, n_last)
+        return self._judge(parts[: len(folds)], n_last)
 
     def predict(self, X: Any, H: FloatArray, reconstruction: Reconstruction) -> CSR:
         """Return the probabilities of the candidates of each row, as CSR (n, d)."""
@@ -216,3 +220,11 @@ class Refiner(BaseEstimator):
         require(isinstance(self._stage, Stage) and isinstance(self._pooled, PooledModel), "it must have learned")
         f = self._stage.n_pair_features
         require(len(self._pooled.weights) == f, "the pooled model must fit what the sources say")
+
+
+def whole_fold(n: int) -> list[tuple[IntArray, IntArray]]:
+    """Return a fold without rows that are held out, if rows are few enough that to learn from all anew is better.
+
+    Where they are many, what the first fold teaches, with the rows that were held out, is as good, and costs nothing.
+    """
+    return [(np.arange(n), np.arange(0))] if n < MANY_ROWS else []

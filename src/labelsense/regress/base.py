@@ -90,7 +90,7 @@ class Learner(RegressorMixin, BaseEstimator, ABC):
         ----------
         X, y : as for ``fit``
         folds : list of pairs of arrays
-            The rows to learn from, and those that are left out.
+            The rows to learn from, and those that are left out, if any.
         sample_weight : array (n,), optional
             How much each row counts, if the learner takes that.
 
@@ -109,7 +109,10 @@ class Learner(RegressorMixin, BaseEstimator, ABC):
         """Return what :meth:`fit_leaving_out` yields for a fold, by a fit."""
         (rest, held), model = fold, self.unfitted()
         H = model.fit_out_of_sample(_safe_indexing(X, rest), y[rest], **_weigh(sample_weight, rest))
-        return H.reshape(len(rest), -1), np.reshape(model.predict(_safe_indexing(X, held)), (len(held), -1))
+        H = H.reshape(len(rest), -1)
+        if not len(held):
+            return H, np.empty((0, H.shape[1]), np.float32)
+        return H, np.reshape(model.predict(_safe_indexing(X, held)), (len(held), -1))
 
     def unfitted(self) -> Learner:
         """Return a copy that has learned nothing, with the settings that the fit has chosen as numbers."""

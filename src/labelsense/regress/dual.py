@@ -118,14 +118,16 @@ def leave_fold_out(
     With G = (K + alpha I)^-1 and U = G Z, the system of the rows r without those f that are held has the inverse
     G_rr - G_rf G_ff^-1 G_fr and the solution U_r - G_rf G_ff^-1 U_f, and G_ff^-1 U_f is by how much it misses Z_f.
     """
-    L = np.ascontiguousarray(inverse[np.ix_(held, held)])
-    lapack.cholesky(L)
-    missed = np.ascontiguousarray(U[held])
-    lapack.solve(L, missed)
-    across = np.ascontiguousarray(inverse[held][:, rest])
-    own = U[rest] - across.T @ missed
-    lapack.forward(L, across)
-    diagonal = inverse.diagonal()[rest].astype(np.float64) - np.einsum("ij,ij->j", across, across, dtype=np.float64)
+    missed, diagonal = np.ascontiguousarray(U[held]), inverse.diagonal()[rest].astype(np.float64)
+    own: Any = U[rest]
+    if len(held):
+        L = np.ascontiguousarray(inverse[np.ix_(held, held)])
+        lapack.cholesky(L)
+        lapack.solve(L, missed)
+        across = np.ascontiguousarray(inverse[held][:, rest])
+        own = own - across.T @ missed
+        lapack.forward(L, across)
+        diagonal -= np.einsum("ij,ij->j", across, across, dtype=np.float64)
     return Z[rest] - own / np.maximum(diagonal, 1e-8)[:, None].astype(own.dtype), Z[held] - missed
 
 
