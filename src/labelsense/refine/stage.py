@@ -16,12 +16,10 @@ from labelsense.refine.ranker import Ranker
 from labelsense.refine.shortlist import Reconstruction, shortlist
 from labelsense.refine.sources import Correlations, Source
 
-PRIOR = 3.0  # rows that the mean of all labels counts in the mean of one
 STANDING = 4  # numbers about a score that depend on the other candidates of the row
 PLACE = 2  # which of these is how many candidates have a higher score
 KNOWN = 3  # numbers about a label
 PAIR_ROWS = 512
-MOST_LINEAR = 2**23  # numbers m d up to which there is a linear decoder: beyond, it costs more than all the others
 
 
 @storable()
