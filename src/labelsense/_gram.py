@@ -34,11 +34,11 @@ def gram(A: Any, kind: Any = None) -> Any:
 
 
 def add_gram(G: Any, A: Any) -> None:
-    """Add A'A to the lower triangle of G, in the precision of G. Blocks of rows are summed in double."""
+    """Add A'A to the lower triangle of G, in its precision. Several blocks of rows are summed in double."""
     for strip in row_blocks(len(G), STRIP):
         for columns in (slice(0, strip.start), strip):
             block = G[strip, columns]
-            total = block if G.dtype == np.float64 else np.zeros(block.shape)
+            total = block if G.dtype == np.float64 or len(A) <= ROWS else np.zeros(block.shape)
             for rows in row_blocks(len(A), ROWS):
                 total += _product(A[rows, strip], A[rows, columns], columns is strip, G.dtype)
             if total is not block:

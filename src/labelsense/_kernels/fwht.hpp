@@ -66,13 +66,17 @@ inline void block_in_place(float* p) {
 
 }  // namespace walsh
 
-// `leaf(p, b)` leaves the transform of block b of the input in p[0..63].
+// `leaf(p, b)` leaves the transform of block b of the input in p[0..63]. Leaves have a loop of their own, and the recursion
+// is not inlined: else what the compiler makes of it depends on who calls it, up to a quarter of the time.
 template <class Leaf>
-void fwht(float* p, int64_t order, const Leaf& leaf, int64_t block = 0) {
+[[gnu::noinline]] void fwht(float* p, int64_t order, const Leaf& leaf, int64_t block = 0) {
     if (order == BLOCK) return leaf(p, block);
     int64_t radix = order == 16 * BLOCK ? 16 : order >= 8 * BLOCK ? 8 : order / BLOCK;
     int64_t part = order / radix;
-    for (int64_t i = 0; i < radix; ++i) fwht(p + i * part, part, leaf, block + i * (part / BLOCK));
+    if (part == BLOCK)
+        for (int64_t i = 0; i < radix; ++i) leaf(p + i * BLOCK, block + i);
+    else
+        for (int64_t i = 0; i < radix; ++i) fwht(p + i * part, part, leaf, block + i * (part / BLOCK));
     if (radix == 16) walsh::combine<16>(p, part);
     else if (radix == 8) walsh::combine<8>(p, part);
     else if (radix == 4) walsh::combine<4>(p, part);

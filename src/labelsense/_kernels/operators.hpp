@@ -48,8 +48,8 @@ class Hadamard {
 
     Hadamard(const int64_t* rows, int64_t n_rows, int64_t order, int64_t n_columns)
         : m(n_rows), d(n_columns), width(round_up(order, BLOCK)), rows_(rows, rows + n_rows),
-          scale_(1.0f / std::sqrt(static_cast<float>(n_rows))), first_(width / BLOCK + 1), words_((m + 63) / 64),
-          gram_(make_floats(width)) {
+          scale_(1.0f / std::sqrt(static_cast<float>(n_rows))), share_(1.0 / static_cast<double>(n_rows)),
+          first_(width / BLOCK + 1), words_((m + 63) / 64), gram_(make_floats(width)) {
         for (int64_t i : rows_) {
             ++first_[i / BLOCK + 1];
             gram_[i] = 1;
@@ -67,7 +67,7 @@ class Hadamard {
     void take(const float* H, int64_t n, float* Q, int64_t stride) const { copy_rows(H, n, m, Q, stride); }
     double norm(const float* q) const { return labelsense::norm(q, m); }
 
-    double gram(int64_t i, int64_t j) const { return static_cast<double>(gram_[i ^ j]) / static_cast<double>(m); }
+    double gram(int64_t i, int64_t j) const { return gram_[i ^ j] * share_; }
 
     // c = A' r. Only m of the D inputs are not zero, so the first stages are cheapest as sums of Walsh rows: of all
     // six stages of a block of 64 where it holds few of them, else of the three within a register.
@@ -197,6 +197,7 @@ class Hadamard {
 
     std::vector<int64_t> rows_;  // sorted
     float scale_;
+    double share_;  // 1 / m
     std::vector<int64_t> first_;  // rows_[first_[b]] is the first row number in block b
     std::vector<Entry> firsts_, others_;  // the first row of each octet, and the second, third, ...
     std::vector<int32_t> empty_octets_;

@@ -116,42 +116,50 @@ class Largest {
         int64_t place;
     };
 
-    explicit Largest(int64_t k) : k_(k) { kept_.reserve(2 * k); }
+    explicit Largest(int64_t k) : k_(k) { kept_.reserve(k); }
 
     // A smaller value is not among them, nor is an equal one at a later place than any so far.
-    Value bar() const { return bar_; }
+    Value bar() const { return full() ? kept_.front().value : -std::numeric_limits<Value>::infinity(); }
 
     void offer(Value value, int64_t place) {
-        if (value < bar_) return;
-        kept_.push_back({value == value ? value : -std::numeric_limits<Value>::infinity(), place});
-        if (static_cast<int64_t>(kept_.size()) >= 2 * k_) keep_best();
+        const Entry entry{value == value ? value : -std::numeric_limits<Value>::infinity(), place};
+        if (!full()) {
+            kept_.push_back(entry);
+            if (full()) std::make_heap(kept_.begin(), kept_.end(), before);
+        } else if (before(entry, kept_.front())) {
+            replace_least(entry);
+        }
     }
 
-    // The largest first.
+    // The largest first. Nothing can be offered afterwards.
     const std::vector<Entry>& sorted() {
-        if (static_cast<int64_t>(kept_.size()) > k_) keep_best();
         std::sort(kept_.begin(), kept_.end(), before);
         return kept_;
     }
 
-    void clear() {
-        kept_.clear();
-        bar_ = -std::numeric_limits<Value>::infinity();
-    }
+    void clear() { kept_.clear(); }
 
   private:
     static bool before(const Entry& a, const Entry& b) {
         return a.value > b.value || (a.value == b.value && a.place < b.place);
     }
-    void keep_best() {
-        std::nth_element(kept_.begin(), kept_.begin() + (k_ - 1), kept_.end(), before);
-        kept_.resize(k_);
-        bar_ = kept_.back().value;
+
+    bool full() const { return static_cast<int64_t>(kept_.size()) == k_; }
+
+    // Each entry of the heap comes before its parent, so the first one is the least.
+    void replace_least(const Entry& entry) {
+        int64_t at = 0;
+        for (int64_t child = 1; child < k_; child = 2 * at + 1) {
+            if (child + 1 < k_ && before(kept_[child], kept_[child + 1])) ++child;
+            if (before(kept_[child], entry)) break;
+            kept_[at] = kept_[child];
+            at = child;
+        }
+        kept_[at] = entry;
     }
 
     int64_t k_;
-    std::vector<Entry> kept_;
-    Value bar_ = -std::numeric_limits<Value>::infinity();  // the least of k values, if there have been so many
+    std::vector<Entry> kept_;  // a heap, if there are k
 };
 
 // The k places with the largest values, largest first, ties to the lowest.
@@ -161,12 +169,12 @@ void top_places(const Values& values, int64_t d, int64_t k, std::vector<int64_t>
     k = std::min(k, d);
     if (k == 0) return;
     Largest<float> best(k);
-    const int64_t first = std::min(d, 2 * k);  // then there is a bar
-    for (int64_t j = 0; j < first; ++j) best.offer(values.scalar(j), j);
-    for (int64_t b = first; b < d; b += CHUNK) {
+    for (int64_t j = 0; j < k; ++j) best.offer(values.scalar(j), j);
+    for (int64_t b = k; b < d; b += CHUNK) {
         const int64_t end = std::min(b + CHUNK, d);
         if (!(largest(values, b, end) > best.bar())) continue;
-        for (int64_t j = b; j < end; ++j) best.offer(values.scalar(j), j);
+        for (int64_t j = b; j < end; ++j)
+            if (values.scalar(j) > best.bar()) best.offer(values.scalar(j), j);
     }
     for (const auto& entry : best.sorted()) top.push_back(entry.place);
 }
