@@ -1,16 +1,9 @@
 """The service under load, and Annif serving omikuji on the same data, in one run: `make bench-service`.
 
-<<<<<<< HEAD
 Needs wrk. Prints requests per second, the median and the 99th percentile of the latency, errors, the server's CPU time
 for a request, which others on the machine hardly change, and memory: with gathering and without, for 64 connections
 that send one short text each time, to a refined model. `--seconds 60` is how long each is measured, `--requests` how
 many requests the last measurement sends while it watches memory; 0 leaves either out.
-=======
-Needs wrk. Prints requests per second, the median and the 99th percentile of the latency, errors and memory, with
-gathering and without, for 64 connections that send one short text each time, to a refined model. `--seconds 60` is how
-long each is measured, `--requests 1000000` how many requests the last measurement sends while it watches memory;
-0 leaves either out.
->>>>>>> main
 """
 
 from __future__ import annotations
