@@ -23,8 +23,13 @@ from labelsense.errors import InputError
 from labelsense.regress import moments
 from labelsense.regress.checks import all_finite
 from labelsense.regress.in_memory import as_design
+from labelsense.regress.lapack import NotPositiveDefiniteError
 from labelsense.regress.moments import Moments
-from labelsense.regress.ridge_cost import Size, cheapest_solver, seconds
+from labelsense.regress.ridge_cost import Size, cheapest_solver, closed_form_pays, seconds
+
+
+def fail_to_factor(*_):
+    raise NotPositiveDefiniteError
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=str)
@@ -216,6 +221,46 @@ class TestLeaveOneOut:
             rest = np.arange(20) != i
             expected = Ridge(0.5).fit(X[rest], Z[rest], sample_weight=w[rest]).predict(X[i : i + 1])[0]
             np.testing.assert_allclose(got[i], expected, atol=1e-3)
+
+    @pytest.mark.parametrize("fit_intercept", [True, False])
+    @pytest.mark.parametrize("weighted", [False, True])
+    @pytest.mark.parametrize(("n", "form"), [(60, np.asarray), (60, sp.csr_array), (1100, sp.csr_array)])
+    def test_folds_left_out_in_closed_form_equal_refits(self, n, form, weighted, fit_intercept):
+        X, Z = problem(n, 80)
+        X, Z = form((X * (np.abs(X) > 0.3)).astype(np.float32)), Z + 3
+        weights = np.linspace(0.1, 3, n) if weighted else None
+        folds = [(np.arange(n // 3, n), np.arange(n // 3)), (np.arange(n), np.arange(0))]
+        learner = RidgeLearner(0.5, solver="dual", fit_intercept=fit_intercept)
+        said = list(learner.fit_leaving_out(X, Z, folds, weights))
+        fitted = clone(learner).fit(X, Z, weights)
+        np.testing.assert_allclose(learner.predict(X), fitted.predict(X), atol=1e-3)
+        for fold, (own, others) in zip(folds, said, strict=True):
+            expected = learner._fit_without(X, Z, fold, weights)
+            np.testing.assert_allclose(own, expected[0], atol=5e-3)
+            np.testing.assert_allclose(others, expected[1], atol=5e-3)
+
+    @pytest.mark.parametrize("why", ["alpha", "weights", "solver", "memory", "rounding"])
+    def test_folds_are_left_out_by_fits_where_there_is_no_closed_form(self, why, monkeypatch):
+        X, Z = problem()
+        weights = np.where(np.arange(60) == 40, 0, 1.0) if why == "weights" else None
+        solver = "primal" if why == "solver" else "auto"
+        learner = RidgeLearner(0 if why == "alpha" else 0.5, solver=solver, random_state=0)
+        fold = np.arange(20, 60), np.arange(20)
+        ((own, others),) = clone(learner).fit_leaving_out(X, Z, [fold], weights)
+        monkeypatch.setattr("labelsense.regress.ridge.available_memory", lambda: 0)
+        if why == "rounding":
+            monkeypatch.undo()
+            monkeypatch.setattr("labelsense.regress.dual.leave_fold_out", fail_to_factor)
+            learner.set_params(solver="dual")
+        ((again, of_others),) = learner.fit_leaving_out(X, Z, [fold], weights)
+        np.testing.assert_allclose(again, own, atol=1e-3)
+        np.testing.assert_allclose(of_others, others, atol=1e-3)
+
+    def test_many_folds_of_rows_with_many_features_are_left_out_in_closed_form(self):
+        few, many = (Size(n, 50_000, 100 * n, 5000.0 * n, n**2 / 10, True) for n in (15_000, 60_000))
+        assert cheapest_solver(few, 200, 1.0) == cheapest_solver(many, 200, 1.0) == "cg"
+        assert closed_form_pays("cg", few, 200, 5)
+        assert not closed_form_pays("cg", many, 200, 5)
 
     @pytest.mark.parametrize("solver", ["primal", "dual"])
     def test_chooses_the_penalty_that_refits_would(self, solver):

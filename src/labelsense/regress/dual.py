@@ -11,6 +11,7 @@ from labelsense._blocks import row_blocks
 from labelsense._gram import copied, mirror
 from labelsense._typing import DoubleArray, FloatArray, IntArray, Rows
 from labelsense.regress import lapack
+from labelsense.regress.base import Fold
 from labelsense.regress.design import MemoryDesign
 from labelsense.regress.primal import USELESS, leave_one_out, mean_square, positive_eigenpairs
 from labelsense.regress.problem import DirectSolver, Problem, subtract_outer
@@ -159,3 +160,19 @@ class DualSolver(DirectSolver):
     def solve_out_of_sample(self, alpha: float) -> tuple[Any, FloatArray]:
         U, residuals = self.system.solve_out_of_sample(alpha)
         return self._weights(U), self.problem.original(self.problem.centred_targets() - residuals)
+
+    def leave_out(self, alpha: float) -> tuple[Any, Callable[[Fold], tuple[FloatArray, FloatArray]]]:
+        """Return W, and a function that says of a fold what :meth:`Learner.fit_leaving_out` does.
+
+        With an intercept, the inverse is that of K + alpha I with s as one more row and column and 0 in the corner.
+        If K is centred, that is (K + alpha I)^-1 - s s' / (alpha s's).
+        """
+        (U, inverse), problem = self.system.invert(alpha), self.problem
+        if np.isfinite(problem.total):
+            subtract_outer(inverse, problem.s / (alpha * problem.total), problem.s)
+
+        def leave(fold: Fold) -> tuple[FloatArray, FloatArray]:
+            rest, held = leave_fold_out(self.system.Z, U, inverse, *fold)
+            return problem.original(rest, fold[0]), problem.original(held, fold[1])
+
+        return self._weights(U), leave

@@ -94,9 +94,9 @@ class Problem:
         """Return some centred rows of Z, dense."""
         return as_dense(some_targets(self.Z, rows)) - np.outer(self.s[rows], self.z_mean).astype(np.float32)
 
-    def original(self, H: Any) -> FloatArray:
-        """Return centred and weighted predictions of all rows as they were before."""
-        H = H / self.s[:, None].astype(np.float32)
+    def original(self, H: Any, rows: Rows = slice(None)) -> FloatArray:
+        """Return centred and weighted predictions of all rows, or some, as they were before."""
+        H = H / self.s[rows, None].astype(np.float32)
         H += self.z_mean.astype(np.float32)
         return H.astype(np.float32, copy=False)
 
