@@ -29,7 +29,8 @@ from labelsense._blocks import serially
 from labelsense._html import BLUE, ORANGE, Curve, svg_chart
 from labelsense.data import Examples, write_examples
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
+DATA = Path(os.environ.get("LABELSENSE_DATA", HERE.parents[1] / "shared" / "data"))
 RESULTS = HERE / "scale.jsonl"
 FIGURE = HERE.parent / "docs" / "figures" / "scale-growth.svg"
 ROWS = 20_000  # made at once
@@ -173,7 +174,9 @@ def kills(folder, n, times=10):
 
 def eurlex(folder, n):
     """Train on eurlex4k in one process and by 2 workers; then kill one of these, twice, and compare bytes."""
-    data = Path(os.environ["LABELSENSE_DATA"]) / "eurlex4k"
+    data = DATA / "eurlex4k"
+    if not data.is_dir():
+        sys.exit(f"eurlex: there is no folder {data}; set LABELSENSE_DATA")
     X, Y = (sp.csr_array(sp.load_npz(data / f"{letter}_train.npz"), dtype=np.float32)[:n] for letter in "XY")
     test = sp.csr_array(sp.load_npz(data / "X_test.npz"), dtype=np.float32)
     (folder / "parts").mkdir()
