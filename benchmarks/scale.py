@@ -83,12 +83,19 @@ def keep_steps(part, found, **about):
 
 
 def compared(models, X):
-    """Return how much the measurements of two models differ at most, and in how many rows the 5 best are the same."""
+    """Return how much the measurements of two models differ at most, and in how many rows what they predict is equal.
+
+    Beyond the labels that are likely, probabilities are small and often nearly equal, so these may change places.
+    """
     H = [model.measure(X) for model in models]
     tops = [model.predict_topk(X).labels for model in models]
+    sets = [model.predict(X) for model in models]
+    if sp.issparse(sets[0]):
+        sets = [[row.tolist() for row in np.split(Y.indices, Y.indptr[1:-1])] for Y in sets]
     return {
         "largest_difference": float(abs(H[0] - H[1]).max()),
         "of": float(abs(H[0]).max()),
+        "same_labels": float(np.mean([one == other for one, other in zip(*sets, strict=True)])),
         "same_top_5": float((tops[0] == tops[1]).all(axis=1).mean()),
     }
 
