@@ -259,8 +259,8 @@ class TestLeaveOneOut:
     def test_many_folds_of_rows_with_many_features_are_left_out_in_closed_form(self):
         few, many = (Size(n, 50_000, 100 * n, 5000.0 * n, n**2 / 10, True) for n in (15_000, 60_000))
         assert cheapest_solver(few, 200, 1.0) == cheapest_solver(many, 200, 1.0) == "cg"
-        assert closed_form_pays("cg", few, 200, 5)
-        assert not closed_form_pays("cg", many, 200, 5)
+        assert closed_form_pays(few, 200, 5)
+        assert not closed_form_pays(many, 200, 5)
 
     @pytest.mark.parametrize("solver", ["primal", "dual"])
     def test_chooses_the_penalty_that_refits_would(self, solver):

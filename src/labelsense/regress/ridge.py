@@ -156,7 +156,8 @@ class RidgeLearner(Learner):
     ) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Fit, and then yield for each fold what models of its other rows say, with the settings of the fit.
 
-        In closed form by X X' where that takes less time than a fit for each fold.
+        In closed form by X X' where a fit would take that, or where it takes less time than conjugate gradients for
+        each fold.
         """
         rows = self._check_rows(X, y, sample_weight)
         if not self._closed_form_pays(rows, len(folds)):
@@ -397,7 +398,7 @@ class RidgeLearner(Learner):
         if ridge_cost.work_bytes("dual", size, m) > available_memory() / 2:
             return False
         solver = self._choose_solver(size, m)
-        return solver == "dual" or ridge_cost.closed_form_pays(solver, size, m, n_folds)
+        return solver == "dual" or (solver == "cg" and ridge_cost.closed_form_pays(size, m, n_folds))
 
     def _make_solver(self, problem: Problem) -> Solver:
         if self.solver_ == "primal":

@@ -8,7 +8,7 @@ from labelsense.errors import InputError
 from labelsense.regress.design import Size
 from labelsense.regress.primal import SMALL
 
-FITS_OF_A_FOLD = {"primal": 2, "dual": 2, "cg": 4}
+FITS_OF_A_FOLD = 4  # by conjugate gradients, with rows out of sample
 EXPECTED_STEPS = 30  # of conjugate gradients
 # Seconds for a thousand million multiplications: dense by BLAS, sparse row by row, and sparse times dense (measured).
 BLAS, SPARSE, SPARSE_DENSE, ELEMENTWISE = 0.014, 0.8, 0.12, 0.3
@@ -57,13 +57,13 @@ def cheapest_solver(
     return "cg" if alpha != 0 and least > 0.5 and seconds("cg", X, n_targets) < least / 2 else exact
 
 
-def closed_form_pays(solver: str, X: Size, n_targets: int, n_folds: int) -> bool:
-    """Tell whether rows are left out by the inverse of X X' (n^3 / 3 more) in less time than by fits without each fold.
+def closed_form_pays(X: Size, n_targets: int, n_folds: int) -> bool:
+    """Tell whether folds are left out by the inverse of X X' (n^3 / 3 more) in less time than by conjugate gradients.
 
-    Such a fit leaves out single rows too: in closed form for twice the time, by conjugate gradients with folds again.
+    These leave out single rows by folds again.
     """
     closed = seconds("dual", X, n_targets) + 1e-9 * BLAS * X.n**3 / 3
-    return closed < (1 + n_folds * FITS_OF_A_FOLD[solver]) * seconds(solver, X, n_targets)
+    return closed < (1 + n_folds * FITS_OF_A_FOLD) * seconds("cg", X, n_targets)
 
 
 def work_bytes(solver: str, X: Size, n_targets: int) -> int:
