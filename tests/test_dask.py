@@ -414,7 +414,7 @@ def gone(pid):
         return True
 
 
-def wait_until(condition, seconds=20):
+def wait_until(condition, seconds=120):
     """Wait for what happens soon."""
     end = time.monotonic() + seconds
     while not condition():
