@@ -170,9 +170,10 @@ class RidgeLearner(Learner):
             self._keep(solver, W)
         for fold in folds:
             try:
-                yield leave_out(fold)
+                said = leave_out(fold)
             except NotPositiveDefiniteError:  # by rounding
-                yield self._fit_without(X, y, fold, sample_weight)
+                said = self._fit_without(X, y, fold, sample_weight)
+            yield said
 
     def fit_leverages(self, X: Design, y: LazyTargets, sample_weight: Any = None) -> DoubleArray | None:
         """Fit to rows that are not in memory; return how much each row decides its own prediction, (n,).
@@ -391,8 +392,8 @@ class RidgeLearner(Learner):
 
     def _closed_form_pays(self, rows: TrainingRows, n_folds: int) -> bool:
         """Tell whether folds are best left out by X X', which must fit in memory, with a penalty."""
-        weighted = rows.weights is None or rows.weights.all()
-        if isinstance(rows.X, Design) or self.alpha == 0 or not weighted or self.solver not in ("auto", "dual"):
+        all_count = rows.weights is None or rows.weights.all()
+        if isinstance(rows.X, Design) or self.alpha == 0 or not all_count or self.solver not in ("auto", "dual"):
             return False
         size, m = Size.of(rows.X), rows.Z.shape[1]
         if ridge_cost.work_bytes("dual", size, m) > available_memory() / 2:
