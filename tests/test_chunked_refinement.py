@@ -70,7 +70,7 @@ def test_the_refiner_is_that_of_rows_in_memory(n_calibration, most_scored, last,
     expected, found = (Refiner(10, n_calibration=n_calibration) for _ in range(2))
     calibration = expected.fit(X, Y, learner, R, last=last)
     design = chunked(X, Y)
-    other = fit_refiner(found, design, targets(design, R.operator), learner, R, memory=1e6, last=last)
+    other = fit_refiner(found, design, targets(design, R.operator), learner, R, memory=2e6, last=last)
     if last:
         assert [part.shape for part in other.last] == [(33, 30)] * 2
         assert abs(other.last[0] - calibration.last[0]).max() < 0.01
@@ -104,17 +104,32 @@ def shortlisted():
 
 
 def test_blocks_of_labels_change_nothing():
-    expected = Ranker.train_twice(X, Y, Candidates(*pairs_of(PATTERN), 30), CUTS[-2], Settings(C=0.7))
-    for memory in (np.inf, 300_000):
-        for found, one in zip(train_ranker(*shortlisted(), 30, 0.7, memory), expected, strict=True):
-            assert (found.weights != one.weights).nnz == 0
-            np.testing.assert_array_equal(found.bias, one.bias)
+    candidates = Candidates(*pairs_of(PATTERN), 30)
+    first, whole = Ranker.train_twice(X, Y, candidates, CUTS[-2], Settings(C=0.7))
+    outside = Candidates(*pairs_of(PATTERN[CUTS[-2] :]), 30)
+    for memory in (np.inf, 600_000):
+        margins, found = train_ranker(*shortlisted(), 30, 0.7, memory)
+        assert (found.weights != whole.weights).nnz == 0
+        np.testing.assert_array_equal(found.bias, whole.bias)
+        np.testing.assert_allclose(margins, first.margins(X[CUTS[-2] :], outside), atol=1e-6)
+
+
+def test_weights_take_no_more_than_half_of_the_memory(monkeypatch):
+    monkeypatch.setattr("labelsense.refine.label_blocks.label_blocks", lambda *_: [LabelBlock(0, 30, np.ones(30, int))])
+    _, whole = train_ranker(*shortlisted(), 30, 0.7, np.inf)
+    _, fewer = train_ranker(*shortlisted(), 30, 0.7, 2 * 8 * 100)
+    assert 90 <= fewer.weights.nnz <= 100 < whole.weights.nnz
+    np.testing.assert_array_equal(fewer.bias, whole.bias)
+    shares = [
+        abs(ranker.weights.toarray()) / abs(whole.weights).max(axis=1).toarray()[:, None] for ranker in (fewer, whole)
+    ]
+    assert shares[0][shares[0] > 0].min() >= np.sort(shares[1], axis=None)[-fewer.weights.nnz]
 
 
 def test_a_label_with_too_many_rows_is_learned_from_some(monkeypatch):
     every_second = [LabelBlock(0, 30, np.full(30, 2))]
     monkeypatch.setattr("labelsense.refine.label_blocks.label_blocks", lambda *_: every_second)
-    _, found = train_ranker(*shortlisted(), 30, 0.7, 1.0)
+    _, found = train_ranker(*shortlisted(), 30, 0.7, np.inf)
     kept = np.concatenate([np.arange(a, b, 2) for a, b in pairwise(CUTS)])
     candidates, sooner = Candidates(*pairs_of(PATTERN[kept]), 30), int((kept < CUTS[-2]).sum())
     _, expected = Ranker.train_twice(X[kept], Y[kept], candidates, sooner, Settings(C=0.7))

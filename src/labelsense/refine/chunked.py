@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsense._checkpoint import State, next_step, steps_within
+from labelsense._chunks import Chunks
 from labelsense._progress import log
 from labelsense._typing import CSR, DoubleArray, FloatArray, IntArray
 from labelsense.compress.base import Operator
@@ -132,7 +133,7 @@ class _Learning:
 
     def learn(self, rest: IntArray, held: IntArray) -> tuple[Judged, Stage]:
         """Do what :func:`~labelsense.refine.learning.learn` does."""
-        (operator, decoder, _), k = self.reconstruction, self.n_candidates
+        operator, k = self.reconstruction.operator, self.n_candidates
         some, model = self.X.rows(rest), self.learner.unfitted()
         weights = None if self.weights is None else self.weights[rest]
         H = fit_out_of_sample(model, some, self.Z.part(rest), weights)
@@ -142,15 +143,25 @@ class _Learning:
         log("refine: sums by label")
         linear = has_linear_decoder(operator.n_measurements, operator.n_labels)
         moments = measured.total(_moments) if linear else None
-        sums = Sums(rows.total(_label_counts), rows.total(chunk_sums), moments), Sums.of(others)
+        sums = Sums(rows.total(_label_counts), rows.total(chunk_sums), moments)
+        shortlisted, habits, outside, values = self._shortlist(sums, measured, others)
+        label_counts, sums = sums.label_counts, sums.plus(Sums.of(others))
+        chosen: State = {"starts": outside.starts, "labels": outside.labels}
+        pairs = rows.beside(shortlisted)
+        margins, ranker = train_ranker(pairs, (others, chosen), operator.n_labels, self.C, self.memory)
+        values = np.concatenate([values, margins[None]])
+        return finish(others, outside, values, label_counts, sums, habits, ranker, k)
+
+    def _shortlist(
+        self, sums: Sums, measured: Chunks, others: Rows
+    ) -> tuple[Chunks, DoubleArray, Candidates, FloatArray]:
+        """Return the candidates of rows, the habits of labels in them, and candidates of others with what is said."""
+        (operator, decoder, _), k = self.reconstruction, self.n_candidates
         log("refine: %d candidates a row", k)
-        choose = Shortlist(sums[0].sources(), operator, decoder, k)
+        choose = Shortlist(sums.sources(), operator, decoder, k)
         shortlisted = measured.map(choose, step="candidates")
         habits = shortlisted.total(_Habits(operator.n_labels, len(choose.sources) + 2))
-        outside, values = shortlist(choose.judges, self.reconstruction, others.X, others.H, k)
-        chosen: State = {"starts": outside.starts, "labels": outside.labels}
-        rankers = train_ranker(rows.beside(shortlisted), (others, chosen), operator.n_labels, self.C, self.memory)
-        return finish(others, outside, values, choose.sources, sums, habits, rankers, k)
+        return shortlisted, habits, *shortlist(choose.judges, self.reconstruction, others.X, others.H, k)
 
     def _gather(self, held: IntArray, model: RidgeLearner) -> Rows:
         """Return a few rows, in one place, with what a model says of them."""

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from labelsense._checkpoint import State, next_step
 from labelsense._chunks import Chunks
 from labelsense._progress import log
-from labelsense._typing import CSR, DoubleArray, IntArray
+from labelsense._typing import CSR, DoubleArray, FloatArray, IntArray
 from labelsense.refine.candidates import Candidates
 from labelsense.refine.ranker import Ranker, Settings, rows_of_labels
 from labelsense.refine.stage import as_rows
@@ -20,6 +21,7 @@ from labelsense.refine.stage import as_rows
 # Bytes of a pair of a row and a label, and of an entry of a row, on their way from chunks to classifiers: they are
 # there twice while they are put together.
 PAIR_BYTES, ENTRY_BYTES = 32, 16
+WEIGHT_BYTES = 8
 LEAST_BLOCKS = 8  # so that workers have something to share, and a process that is killed loses less
 
 
@@ -30,13 +32,19 @@ class LabelBlock(NamedTuple):
     last: int
     strides: IntArray
 
+    def among(self, labels: Any) -> NDArray[np.bool_]:
+        """Tell which labels are of the block."""
+        return (self.first <= labels) & (labels < self.last)
+
 
 def train_ranker(
     chunks: Chunks, later: tuple[Any, State], n_labels: int, C: float, memory: float
-) -> tuple[Ranker, Ranker]:
-    """Do what ``Ranker.train_twice`` does.
+) -> tuple[FloatArray, Ranker]:
+    """Do what ``Ranker.train_twice`` does; of the first classifiers return only what they say of the later rows.
 
-    A label whose rows alone take more than the memory is learned from every second of them, or every third, and so on.
+    Half of the memory is for rows, and half for weights. A label whose rows alone take more is learned from every
+    second of them, or every third, and so on; where weights would take more, those are left out that are smallest
+    beside the largest one of their label.
 
     Parameters
     ----------
@@ -48,23 +56,25 @@ def train_ranker(
     C : float
         The weight of errors.
     memory : float
-        How many bytes the rows may take that are in memory at once.
+        How many bytes to take.
     """
     sizes = chunks.total(_Sizes(n_labels)) + _Sizes(n_labels)(later)
-    blocks = label_blocks(sizes[0], sizes[1], chunks.total(_entries) + _entries(later), memory)
+    blocks = label_blocks(sizes[0], sizes[1], chunks.total(_entries) + _entries(later), memory / 2)
     log("ranker: %d pairs of a row and a label, in %d blocks of labels", int(sizes[0].sum()), len(blocks))
+    most = memory / 2 / WEIGHT_BYTES / max(1.0, sizes[1].sum())  # weights for an entry of a row of a label
     steps = [next_step("ranker") for _ in blocks]
     kept = [step.load() for step in steps]
     missing = [block for block, known in zip(blocks, kept, strict=True) if known is None]
-    learning = chunks.regroup(_Select(n_labels), missing, _Learn(C, n_labels, later))
-    parts = []
-    for step, known in zip(steps, kept, strict=True):
+    learning = chunks.regroup(_Select(n_labels), missing, _Learn(C, n_labels, most, later))
+    margins, parts = np.empty(len(later[1]["labels"]), np.float32), []
+    for block, step, known in zip(blocks, steps, kept, strict=True):
         state: State = next(learning) if known is None else known
         if known is None:
             step.finish(state)
-        parts.append(state)
-    first, whole = (Ranker.join([_from_state(state, name) for state in parts]) for name in ("first", "whole"))
-    return first, whole
+        margins[block.among(later[1]["labels"])] = state.pop("margins")
+        parts.append(_from_state(state))
+    del kept
+    return margins, Ranker.join(parts)
 
 
 def label_blocks(pairs: DoubleArray, entries: DoubleArray, all_entries: float, memory: float) -> list[LabelBlock]:
@@ -140,33 +150,46 @@ class _Learn:
 
     C: float
     n_labels: int
+    most: float
     later: tuple[Any, State]
 
     def __call__(self, parts: list[tuple[CSR, CSR]], block: LabelBlock) -> State:
         n_first = sum(rows.shape[0] for rows, _ in parts)
-        parts = [*parts, _Select(self.n_labels)(self.later, block)]
+        parts.append(_Select(self.n_labels)(self.later, block))
         X = as_rows(sp.vstack([rows for rows, _ in parts], format="csr"))
         marks = sp.hstack([marks for _, marks in parts], format="csr")
+        parts.clear()
         starts = np.concatenate([np.zeros(block.first, np.int64), marks.indptr.astype(np.int64)])
         rows, has = marks.indices.astype(np.int32), (marks.data > 1).astype(np.uint8)
         first, whole = Ranker.train_labels(X, starts, rows, has, n_first, Settings(C=self.C), block.first)
-        return _as_state(first, "first") | _as_state(whole, "whole")
+        whole = whole.largest(self.most * max(1, np.diff(X.indptr)[rows].sum()))
+        return {"margins": first.margins(*self._outside(block)), **_as_state(whole)}
+
+    def _outside(self, block: LabelBlock) -> tuple[CSR, Candidates]:
+        """Return the later rows, and those of their candidates that are of a block, with numbers from 0 on."""
+        rows, found = self.later
+        mine = block.among(found["labels"])
+        starts = np.concatenate([[0], np.cumsum(mine)])[found["starts"]]
+        return as_rows(rows.X), Candidates(starts, found["labels"][mine] - block.first, block.last - block.first)
 
 
-def _as_state(ranker: Ranker, name: str) -> State:
+def _as_state(ranker: Ranker) -> State:
     weights = ranker.weights
     return {
-        f"{name} data": weights.data,
-        f"{name} indices": weights.indices.astype(np.int32),
-        f"{name} starts": weights.indptr.astype(np.int64),
-        f"{name} bias": ranker.bias,
+        "data": weights.data,
+        "indices": weights.indices.astype(np.int32),
+        "starts": weights.indptr.astype(np.int64),
+        "bias": ranker.bias,
         "features": np.array([weights.shape[1]]),
     }
 
 
-def _from_state(state: State, name: str) -> Ranker:
-    data, indices, starts, bias = (state[f"{name} {part}"] for part in ("data", "indices", "starts", "bias"))
-    return Ranker(sp.csr_array((data, indices, starts), shape=(len(bias), int(state["features"][0]))), bias)
+def _from_state(state: State) -> Ranker:
+    arrays, shape = (
+        tuple(state[name] for name in ("data", "indices", "starts")),
+        (len(state["bias"]), int(state["features"][0])),
+    )
+    return Ranker(sp.csr_array(arrays, shape=shape), state["bias"])
 
 
 def _label_rows(chunk: tuple[Any, State], n_labels: int) -> tuple[Any, Any, Any]:

@@ -15,7 +15,7 @@ from labelsense.refine.candidates import Candidates, concatenate
 from labelsense.refine.ranker import Ranker, Settings
 from labelsense.refine.shortlist import Reconstruction, shortlist
 from labelsense.refine.sources import Centroids, Correlations, LinearDecoder, Source, sums_by_label
-from labelsense.refine.stage import Stage
+from labelsense.refine.stage import Stage, describe_pairs
 
 PRIOR = 3.0  # rows that the mean of all labels counts in the mean of one
 MOST_LINEAR = 2**23  # numbers m d up to which there is a linear decoder: beyond, it costs more than all the others
@@ -58,31 +58,31 @@ def learn(
     inside, values = shortlist(judges, reconstruction, rest.X, rest.H, n_candidates)
     outside, others = shortlist(judges, reconstruction, held.X, held.H, n_candidates)
     X, Y = (sp.vstack(pair, format="csr") for pair in ((rest.X, held.X), (rest.Y, held.Y)))
-    rankers = Ranker.train_twice(X, Y, concatenate([inside, outside]), len(rest.H), Settings(C=C))
+    first, ranker = Ranker.train_twice(X, Y, concatenate([inside, outside]), len(rest.H), Settings(C=C))
+    others = np.concatenate([others, first.margins(held.X, outside)[None]])
     habits = habit_sums(inside, own_values(judges, rest, inside, values), inside.are_in(rest.Y))
-    return finish(held, outside, others, sources, sums, habits, rankers, n_candidates)
+    return finish(held, outside, others, sums[0].label_counts, sums[0].plus(sums[1]), habits, ranker, n_candidates)
 
 
 def finish(
     held: Rows,
     candidates: Candidates,
     values: FloatArray,
-    sources: list[Source],
-    sums: tuple[Sums, Sums],
+    label_counts: IntArray,
+    sums: Sums,
     habits: DoubleArray,
-    rankers: tuple[Ranker, Ranker],
+    ranker: Ranker,
     n_candidates: int,
 ) -> tuple[Judged, Stage]:
     """Return what :func:`learn` does.
 
-    Given are the rows that were held out, with their candidates and what is said of each; the sources that say it; sums
-    over the other rows, and over these; the habits of labels in the other rows; and the classifiers of both.
+    Given are the rows that were held out, with their candidates and what is said of each by all that have learned from
+    the other rows; how many of the others have each label, and its habits there; and sums and classifiers of all rows.
     """
-    first = Stage(sources, n_candidates, rankers[0], *describe_habits(habits, sums[0].label_counts))
-    habits = habits + habit_sums(candidates, values, candidates.are_in(held.Y))
-    both = sums[0].plus(sums[1])
-    whole = Stage(both.sources(), n_candidates, rankers[1], *describe_habits(habits, both.label_counts))
-    return Judged(candidates, first.describe(held.X, candidates, values), held.Y), whole
+    F = describe_pairs(held.X, candidates, values, *describe_habits(habits, label_counts))
+    habits = habits + habit_sums(candidates, values[:-1], candidates.are_in(held.Y))
+    whole = Stage(sums.sources(), n_candidates, ranker, *describe_habits(habits, sums.label_counts))
+    return Judged(candidates, F, held.Y), whole
 
 
 @dataclass(frozen=True)

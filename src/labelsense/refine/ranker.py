@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -144,12 +143,35 @@ class Ranker:
         return cls(sp.csr_array((np.concatenate(data), np.concatenate(indices), indptr), shape=shape), biases)
 
     @classmethod
-    def join(cls, parts: Sequence[Ranker]) -> Ranker:
-        """Return the classifiers of consecutive labels as one."""
+    def join(cls, parts: list[Ranker]) -> Ranker:
+        """Return the classifiers of consecutive labels as one. The list is emptied, so that nothing is there twice."""
         if len(parts) == 1:
-            return parts[0]
-        weights = sp.vstack([part.weights for part in parts], format="csr")
-        return cls(weights, np.concatenate([part.bias for part in parts]))
+            return parts.pop()
+        n_features = parts[0].weights.shape[1]
+        ends = np.cumsum([part.weights.nnz for part in parts])
+        starts = [
+            np.zeros(1, np.int64),
+            *(end - part.weights.nnz + part.weights.indptr[1:] for part, end in zip(parts, ends, strict=True)),
+        ]
+        bias = np.concatenate([part.bias for part in parts])
+        data, indices = np.empty(ends[-1], np.float32), np.empty(ends[-1], np.int32)
+        while parts:
+            weights = parts.pop().weights
+            place = slice(ends[len(parts)] - weights.nnz, ends[len(parts)])
+            data[place], indices[place] = weights.data, weights.indices
+        return cls(sp.csr_array((data, indices, np.concatenate(starts)), shape=(len(bias), n_features)), bias)
+
+    def largest(self, most: float) -> Ranker:
+        """Return classifiers with no more than so many weights: the largest, beside the largest one of their label."""
+        weights = self.weights
+        if weights.nnz <= most:
+            return self
+        counts = np.diff(weights.indptr)
+        tops = np.maximum.reduceat(np.abs(weights.data), weights.indptr[:-1][counts > 0])
+        shares = np.abs(weights.data) / np.repeat(tops, counts[counts > 0])
+        kept = shares > np.partition(shares, -int(most) - 1)[-int(most) - 1]
+        starts = np.concatenate([[0], np.cumsum(kept)])[weights.indptr]
+        return Ranker(sp.csr_array((weights.data[kept], weights.indices[kept], starts), shape=weights.shape), self.bias)
 
     def margins(self, X: CSR, candidates: Candidates) -> FloatArray:
         """Return w_j'x_i + b_j of each pair of a row i of X and a candidate j."""

@@ -54,27 +54,8 @@ class Stage:
         """
         judges = [Correlations(reconstruction.operator), *self.sources]
         candidates, values = shortlist(judges, reconstruction, X, H, self.n_candidates)
-        return candidates, self.describe(X, candidates, values)
-
-    def describe(self, X: CSR, candidates: Candidates, values: FloatArray) -> FloatArray:
-        """Return the features of candidates, given what sources and decoder say of each, (sources + 2, pairs)."""
         values = np.concatenate([values, self.ranker.margins(X, candidates)[None]])
-        F = np.empty((len(candidates), self.n_pair_features), np.float32)
-
-        def compare(rows: slice) -> None:
-            for i, scores in enumerate(values):
-                _kernels.standing(candidates.starts, rows.start, rows.stop, scores, STANDING * i, F)
-
-        map_rows(compare, candidates.n_rows, PAIR_ROWS, -1)
-        at = STANDING * len(values)
-        for scores, (right, wrong) in zip(values, self.usual[:, :, candidates.labels], strict=False):
-            F[:, at] = scores / np.maximum(right, 1e-3)
-            F[:, at + 1], F[:, at + 2] = right, wrong
-            at += 3
-        F[:, at : at + KNOWN] = self.known[candidates.labels]
-        row = candidates.row
-        F[:, at + KNOWN], F[:, at + KNOWN + 1] = np.diff(X.indptr)[row], np.diff(candidates.starts)[row]
-        return F
+        return candidates, describe_pairs(X, candidates, values, self.usual, self.known)
 
     def updated(self, sums: CSR, label_counts: IntArray) -> Stage:
         """Return a stage that has learned rows, as far as that is exact, or forgotten them if these are negative.
@@ -103,7 +84,7 @@ class Stage:
     @property
     def n_pair_features(self) -> int:
         """How many features a pair has."""
-        return STANDING * len(self.judges()) + 3 * len(self.usual) + KNOWN + 2
+        return count_features(len(self.judges()), len(self.usual))
 
     def _to_parts(self) -> Parts:
         return dict(vars(self))
@@ -124,6 +105,33 @@ class Stage:
         require(self.ranker.weights.shape == (n_labels, n_features), "the ranker must fit features and labels")
         for source in self.sources:
             source.check_sizes(n_features, n_measurements, n_labels)
+
+
+def describe_pairs(
+    X: CSR, candidates: Candidates, values: FloatArray, usual: FloatArray, known: FloatArray
+) -> FloatArray:
+    """Return the features of candidates, given what each judge says of them, (judges, pairs), and what is usual."""
+    F = np.empty((len(candidates), count_features(len(values), len(usual))), np.float32)
+
+    def compare(rows: slice) -> None:
+        for i, scores in enumerate(values):
+            _kernels.standing(candidates.starts, rows.start, rows.stop, scores, STANDING * i, F)
+
+    map_rows(compare, candidates.n_rows, PAIR_ROWS, -1)
+    at = STANDING * len(values)
+    for scores, (right, wrong) in zip(values, usual[:, :, candidates.labels], strict=False):
+        F[:, at] = scores / np.maximum(right, 1e-3)
+        F[:, at + 1], F[:, at + 2] = right, wrong
+        at += 3
+    F[:, at : at + KNOWN] = known[candidates.labels]
+    row = candidates.row
+    F[:, at + KNOWN], F[:, at + KNOWN + 1] = np.diff(X.indptr)[row], np.diff(candidates.starts)[row]
+    return F
+
+
+def count_features(n_judges: int, n_usual: int) -> int:
+    """Return how many features a pair has."""
+    return STANDING * n_judges + 3 * n_usual + KNOWN + 2
 
 
 def as_rows(X: Any) -> CSR:
