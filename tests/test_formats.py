@@ -303,6 +303,14 @@ class TestInTheWild:
         np.testing.assert_array_equal(examples.X.toarray(), [[2, 0, 0], [0, 3, 0], [0, 0, 1], [0, 0, 0]])
         assert [np.flatnonzero(y).tolist() for y in examples.Y.toarray()] == [[1, 3], [], [], [7]]
 
+    @pytest.mark.parametrize(
+        ("name", "content"), [("a.svm", "# nothing\n"), ("a.xc", "0 3 2\n"), ("a.csv", "text,labels\n")]
+    )
+    def test_parts_without_rows(self, tmp_path, name, content):
+        write(tmp_path, content, name)
+        write(tmp_path, content, f"b.{name.partition('.')[2]}")
+        assert len(read_examples(tmp_path)) == sum(map(len, stream_examples(tmp_path))) == 0
+
     mulan = (
         "\ufeff%  a comment\r\n@RELATION  'scenes: x'\r\n\r\n@ATTRIBUTE\tcolour\tNUMERIC\r\n"
         "@attribute 'it''s'  real\r\n".replace("''", "\\'")

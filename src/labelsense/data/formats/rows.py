@@ -21,6 +21,7 @@ from labelsense.errors import FormatError
 
 CHUNK = 2**23  # bytes parsed at once: small beside a model, large beside the cost of handing them to a thread
 PARSERS = 2  # beside the thread that reads and decompresses
+NO_ROWS = Examples(sp.csr_array((0, 0), dtype=np.float32), None)
 
 PROBLEMS = [
     "",
@@ -178,12 +179,7 @@ class LibSVM(Format):
         source.make_rewindable()
         sizes = self._sizes(source)
         source.rewind()
-        empty = True
-        for batch in self._rows(source, rows, *sizes):
-            empty = False
-            yield batch
-        if empty:
-            yield Examples(sp.csr_array((0, 0), dtype=np.float32), None)
+        yield from _one_at_least(self._rows(source, rows, *sizes))
 
     def stream_parts(self, paths: Sequence[Path], rows: int) -> Iterator[Examples]:
         first, p, d = 1, 0, 0
@@ -191,9 +187,11 @@ class LibSVM(Format):
             with Source(path) as source:
                 sizes = self._sizes(source)
             first, p, d = min(first, sizes[0]), max(p, sizes[1]), max(d, sizes[2])
-        for path in paths:
-            with Source(path) as source:
-                yield from self._rows(source, rows, first, p, d)
+        yield from _one_at_least(batch for path in paths for batch in self._rows_of(path, rows, first, p, d))
+
+    def _rows_of(self, path: Path, rows: int, first: int, p: int, d: int) -> Iterator[Examples]:
+        with Source(path) as source:
+            yield from self._rows(source, rows, first, p, d)
 
     def _sizes(self, source: Source) -> tuple[int, int, int]:
         """Return the number of the first feature, 0 or 1, and how many features and labels there are, by number."""
@@ -211,7 +209,7 @@ class LibSVM(Format):
     def read(self, source: Source) -> Examples:
         blocks = list(self._parse(source))
         if not blocks:
-            return Examples(sp.csr_array((0, 0), dtype=np.float32), None)
+            return NO_ROWS
         first = min(1, *(block.first_feature for block in blocks))
         p = max(0, max(block.n_features for block in blocks) - first)
         d = max(block.n_labels for block in blocks)
@@ -243,3 +241,9 @@ def _fill_empty_rows(X: CSR, Y: CSR | None) -> CSR:
     data, indices = np.insert(X.data, places, 0), np.insert(X.indices, places, 0)
     indptr = X.indptr + np.concatenate([[0], np.cumsum(empty)])
     return sp.csr_array((data, indices, indptr), shape=(X.shape[0], max(X.shape[1], 1)))
+
+
+def _one_at_least(batches: Iterator[Examples]) -> Iterator[Examples]:
+    """Yield batches, or one without rows if there are none."""
+    yield next(batches, NO_ROWS)
+    yield from batches
