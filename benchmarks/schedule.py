@@ -74,7 +74,7 @@ class Cluster:
 
     workers: int
     bandwidth: float = 1.25e9  # bytes a second: 10 Gbit/s
-    task: float = 2e-3  # seconds of scheduling a task
+    task: float = 2e-3  # seconds of the scheduler for a task, one after the other
     straggling: float = 0.2  # deviation of the logarithm of a task's time
     failures: float = 0.0  # of a worker in an hour
 
@@ -93,8 +93,8 @@ def add_up(pieces, size, cluster, rng):
     while pieces > 1:
         groups = -(-pieces // FAN_IN)
         remote = (pieces - groups) * (1 - 1 / cluster.workers)  # a group is added where one of its products is
-        one = FAN_IN * (size * (1 - 1 / cluster.workers) / cluster.bandwidth + size / 4 / ADD) + cluster.task
-        seconds += spread(np.full(groups, one), min(cluster.workers, groups), rng, cluster)
+        one = FAN_IN * (size * (1 - 1 / cluster.workers) / cluster.bandwidth + size / 4 / ADD)
+        seconds += groups * cluster.task + spread(np.full(groups, one), min(cluster.workers, groups), rng, cluster)
         moved += remote * size
         pieces = groups
     return seconds + size / cluster.bandwidth, moved + size  # and to the client
@@ -107,7 +107,8 @@ def simulate(problem, cluster, costs, seed=0):
     size = 4.0 * problem.features * problem.measurements
 
     def each(seconds_per_row):
-        return spread(np.full(problem.pieces, share * seconds_per_row + cluster.task), cluster.workers, rng, cluster)
+        times = np.full(problem.pieces, share * seconds_per_row)
+        return problem.pieces * cluster.task + spread(times, cluster.workers, rng, cluster)
 
     product = costs.step * costs.entries_per_row * problem.measurements
     words = 40.0 * problem.features * FAN_IN
@@ -169,7 +170,7 @@ def check(results, costs):
     grid = np.geomspace(1e-4, 10, 100)
     task = min(grid, key=lambda task: abs(seconds(1, task) - runs[0]["seconds"]))
     lines = [
-        f"A task costs {1e3 * task:.1f} ms, fitted to the run with one worker.",
+        f"A task costs the scheduler {1e3 * task:.1f} ms, fitted to the run with one worker.",
         "",
         "| workers | measured, s | predicted, s |",
         "|---|---|---|",
@@ -186,8 +187,14 @@ def measured(results):
         for part, *names in dict.fromkeys((row["part"], *list(row)[2:]) for row in rows):
             same = [row for row in rows if [row["part"], *list(row)[2:]] == [part, *names]]
             lines += ["", f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
-            lines += [f"| {' | '.join(str(row[name]) for name in names)} |" for row in same]
+            lines += [f"| {' | '.join(_shown(row[name]) for name in names)} |" for row in same]
     return lines[1:]
+
+
+def _shown(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:.2g}" if abs(value) < 1e-3 else f"{value:,.4g}"
 
 
 def extrapolated(costs):
