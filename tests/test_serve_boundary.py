@@ -86,6 +86,25 @@ def test_every_answer_has_the_security_headers(client):
     assert client.get("/v1/").headers["cache-control"] == "no-store"
 
 
+def test_the_files_of_the_page_are_served_and_nothing_else(path, monkeypatch, tmp_path):
+    (tmp_path / "page").mkdir()
+    for name in ("index.html", "page.css", "page.js", "labels.js"):
+        (tmp_path / "page" / name).write_text(name)
+    (tmp_path / "secret.js").write_text(SECRET)
+    monkeypatch.setattr("labelsense.serve.app.PAGE", tmp_path / "page")
+    with serving(path, everything=True) as client:
+        (tmp_path / "page" / "later.js").write_text(SECRET)
+        assert client.get("/").text == "index.html"
+        for name, kind in (("page.css", "text/css"), ("page.js", "javascript"), ("labels.js", "javascript")):
+            answer = client.get(f"/{name}")
+            assert (answer.status_code, answer.text) == (200, name)
+            assert kind in answer.headers["content-type"]
+            assert answer.headers["cache-control"] == "no-cache"
+            assert client.get(f"/{name}", headers={"If-None-Match": answer.headers["etag"]}).status_code == 304
+        for name in ("later.js", "secret.js", "../secret.js", "%2e%2e/secret.js", "..%2fsecret.js", "page/page.js"):
+            assert client.get(f"/{name}").status_code == 404, name
+
+
 def test_the_log_tells_what_was_asked_and_not_the_text(client, caplog):
     with caplog.at_level(logging.DEBUG, logger="labelsense"):
         client.post(f"{TAGS}/suggest?text={SECRET}", data={"text": SECRET})

@@ -107,8 +107,8 @@ def test_a_late_answer_does_not_replace_a_later_one(open_page, server):
 
 def test_rows_keep_their_places_while_their_ranks_change_by_one(open_page):
     page = open_page()
-    arrange = """([scores, before]) =>
-        arrange(Object.entries(scores).map(([uri, score]) => ({uri, score})), [...before].map(uri => ({uri})))
+    arrange = """async ([scores, before]) => (await import("/labels.js"))
+        .arrange(Object.entries(scores).map(([uri, score]) => ({uri, score})), [...before].map(uri => ({uri})))
         .map(item => item.uri).join("")"""
 
     def arranged(scores, before):

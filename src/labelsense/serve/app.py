@@ -72,7 +72,8 @@ def make_app(
     ]
     if PAGE.is_dir():
         files = StaticFiles(directory=PAGE, html=True)
-        routes += [Route("/", files), Route("/{name}", files)]
+        names = sorted(path.name for path in PAGE.iterdir() if path.is_file())  # of now: nothing else is served
+        routes += [Route("/", files), *(Route(f"/{name}", files) for name in names)]
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
