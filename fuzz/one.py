@@ -11,6 +11,7 @@ import warnings
 from importlib.machinery import PathFinder
 from pathlib import Path
 
+LAST = "last input"
 MEMORY = 2 * 2**30  # bytes that may be asked for on top of what there is before the first input
 
 
@@ -33,11 +34,17 @@ def main() -> None:
     run(next(iter(target.seeds())))
     _bound_memory()
 
+    last = Path(sys.argv[2]) / LAST
+
+    def remember(data: bytes) -> None:
+        last.write_bytes(data)  # where memory was damaged, the fuzzer cannot say what by
+        run(data)
+
     def change(data: bytes, size: int, seed: int) -> bytes:
         changed = mutate(data, seed, data[:1].isalpha()) if seed % 4 else None
         return changed if changed is not None and len(changed) <= size else atheris.Mutate(data, size)
 
-    atheris.Setup([sys.argv[0], *sys.argv[3:]], run, custom_mutator=change)
+    atheris.Setup([sys.argv[0], *sys.argv[3:]], remember, custom_mutator=change)
     atheris.Fuzz()
 
 

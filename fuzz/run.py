@@ -12,6 +12,7 @@ import hashlib
 import json
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from fuzz.keep import keep
+from fuzz.one import LAST
 from fuzz.target import Target
 from fuzz.targets import TARGETS
 
@@ -61,6 +63,9 @@ def fuzz(target: Target, seconds: int) -> bool:
         command += [*LIMITS, f"-dict={words}", f"-artifact_prefix={findings}/"]
         started, worked = time.monotonic(), _worked()
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, errors="replace")
+        last = Path(folder) / LAST
+        if done.returncode < 0 and last.exists():
+            shutil.copy(last, findings / f"signal-{-done.returncode}")
     counts = re.findall(r"^#(\d+)\t", done.stderr, re.MULTILINE)
     found = re.search(r"Test unit written to (\S+)", done.stderr)
     entry = {

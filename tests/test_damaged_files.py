@@ -150,6 +150,20 @@ class TestNPZ:
         with pytest.raises(FormatError, match="X.npz: expected a matrix saved by scipy"):
             read_examples(tmp_path)
 
+    @pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array, sp.bsr_array])
+    def test_starts_that_fall_where_there_are_no_entries(self, tmp_path, kind):
+        starts = np.array([0, 9, 16, 0], np.int32)  # scipy looks no further where the last one is 0
+        self.rewrite(tmp_path, kind((3, 3)), indptr=lambda b: b[: -starts.nbytes] + starts.tobytes())
+        with pytest.raises(FormatError, match="X.npz: expected a matrix saved by scipy"):
+            read_examples(tmp_path)
+
+    def test_starts_that_fall_around_the_largest_number(self, tmp_path):
+        matrix = sp.csr_array((4, 3))
+        matrix.indptr = np.array([0, 2**62, -(2**63), -(2**62), 0])  # each difference is 2^62, modulo 2^64
+        sp.save_npz(tmp_path / "X.npz", matrix)
+        with pytest.raises(FormatError, match="indptr does not fit"):
+            read_examples(tmp_path)
+
     def test_values_that_overflow(self, tmp_path):
         for matrix in (sp.csr_array([[1e300]]), sp.csr_array(([3e38, 3e38], ([0, 0], [0, 0])), shape=(1, 1))):
             sp.save_npz(tmp_path / "X.npz", matrix)

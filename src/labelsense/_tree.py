@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator
 
 from labelsense import _skops
 from labelsense._storage import BY_CLASS, REGISTRY, Entry, Parts, require
+from labelsense._validation import check_places
 
 Tree: TypeAlias = "bool | int | float | str | list[Tree] | dict[str, Tree] | None"
 
@@ -189,9 +190,7 @@ class Decoder:
         parts = self._decode_each(tree, "parts")
         # Copies, since scipy may sort indices in place; checked, since compiled code follows them.
         arrays = tuple(np.array(parts[name]) for name in ("data", "indices", "indptr"))
-        matrix = sp.csr_array(arrays, shape=parts["shape"])
-        matrix.check_format(full_check=True)
-        return matrix
+        return check_places(sp.csr_array(arrays, shape=parts["shape"]), "a sparse matrix")
 
     def _encoder(self, tree: Tree) -> Any:
         require(self.encoder is not None, "it needs its encoder of texts: call load_model(path, encoder=...)")

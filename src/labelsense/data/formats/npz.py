@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.lib import format as npy
 
 from labelsense._typing import CSR
-from labelsense._validation import check_binary
+from labelsense._validation import check_binary, check_places
 from labelsense.data.formats.base import COLUMN_LIMIT, Examples, Format, with_features
 from labelsense.data.formats.source import Source, damaged, writing
 from labelsense.errors import FormatError
@@ -163,14 +163,14 @@ class _Matrix:
         self.shape = int(n), int(p)
         if kind not in (b"csr", "csr"):
             file.seek(0)
-            self._whole = _as_csr(sp.load_npz(file))
+            self._whole = sp.csr_array(check_places(sp.load_npz(file), "it"))
             self._indptr = self._whole.indptr.astype(np.int64)
             return
         self._members = {name: self._member(archive, name) for name in ("indptr", "indices", "data")}
         counts = {name: count for name, (_, _, count) in self._members.items()}
         self._indptr = self._numbers("indptr", counts["indptr"]).astype(np.int64)
-        steps = np.diff(self._indptr)
-        if len(steps) != self.shape[0] or self._indptr[0] != 0 or steps.min(initial=0) < 0:
+        ends = self._indptr[1:]
+        if len(ends) != self.shape[0] or self._indptr[0] != 0 or (ends < self._indptr[:-1]).any():
             raise ValueError("indptr does not fit")
         if not counts["indices"] == counts["data"] == self._indptr[-1]:
             raise ValueError(f"{counts['indices']} indices, {counts['data']} values and indptr do not fit")
@@ -205,7 +205,7 @@ class _Matrix:
         data, indices = self._numbers("data", count), self._numbers("indices", count)
         with damaged(self.path, "a CSR matrix"):
             matrix = sp.csr_array((data, indices, indptr - indptr[0]), shape=(stop - start, self.shape[1]))
-            matrix.check_format(full_check=True)
+            check_places(matrix, "it")
         if max(count, self.shape[1]) > COLUMN_LIMIT:
             return matrix
         return sp.csr_array((data, *(a.astype(np.int32) for a in (matrix.indices, matrix.indptr))), shape=matrix.shape)
@@ -225,12 +225,6 @@ def _small_array(archive: zipfile.ZipFile, name: str) -> Any:
         raise ValueError(f"{name} has {info.file_size} bytes")
     with archive.open(info) as member:
         return npy.read_array(member, allow_pickle=False)
-
-
-def _as_csr(matrix: Any) -> CSR:
-    if hasattr(matrix, "check_format"):  # or else compiled code would follow column numbers anywhere
-        matrix.check_format(full_check=True)
-    return sp.csr_array(matrix)
 
 
 class _Growing:
