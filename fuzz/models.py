@@ -94,7 +94,7 @@ def use(path: Path) -> None:
 def make_rows(model: Any) -> Any:
     if model.takes_text:
         return ["a red fox and two hens", ""]
-    p = model.n_features_in_ if model.features_ is None else model.features_.n_features_in_
+    p = getattr(model.features_, "n_features_in_", model.n_features_in_)
     return sp.csr_array(([1.0, -2.0], ([0, 0], [0, p - 1])), shape=(2, p), dtype=np.float32)
 
 

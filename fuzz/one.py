@@ -30,7 +30,8 @@ def main() -> None:
             importlib.import_module(name)
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")  # a model of huge numbers overflows; what comes of it is looked at
-    run = target.prepare(Path(sys.argv[2])).__enter__()  # the process ends with the fuzzer
+    context = target.prepare(Path(sys.argv[2]))  # which lives as long as somebody holds it
+    run = context.__enter__()  # the process ends with the fuzzer
     run(next(iter(target.seeds())))
     _bound_memory()
 

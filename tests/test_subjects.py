@@ -57,6 +57,12 @@ def test_other_forms_of_skos_say_the_same(tmp_path):
     assert read_subjects(tmp_path / "a.ttl.gz")._to_parts() == expected
 
 
+def test_labels_that_are_no_text_are_left_out(tmp_path):
+    path = tmp_path / "subjects.ttl"
+    path.write_text(TURTLE.replace('"board games"@en', '"board games"@en, ex:game, []'))
+    assert read_subjects(path).label(f"{EX}board") == "board games"
+
+
 @pytest.mark.parametrize("context", ["{0}", [{}, "{0}"], {"@import": "{0}"}])
 def test_contexts_of_json_ld_are_not_fetched(context, tmp_path):
     elsewhere, path = tmp_path / "context.json", tmp_path / "a.jsonld"

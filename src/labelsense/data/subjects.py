@@ -265,9 +265,8 @@ def _read_skos(content: bytes, path: Any, format: str) -> list[Subject]:
     known = set(concepts)
 
     def one(concept: Any) -> Subject:
-        labels = sorted(
-            (str(name.language or NO_LANGUAGE), str(name)) for name in graph.objects(concept, SKOS.prefLabel)
-        )
+        names = [name for name in graph.objects(concept, SKOS.prefLabel) if isinstance(name, rdflib.Literal)]
+        labels = sorted((str(name.language or NO_LANGUAGE), str(name)) for name in names)
         notations = sorted(map(str, graph.objects(concept, SKOS.notation)))
         wider = {*graph.objects(concept, SKOS.broader), *graph.subjects(SKOS.narrower, concept)} & known
         return Subject(

@@ -108,9 +108,11 @@ class PooledModel:
 
     def _linear(self, F: FloatArray) -> DoubleArray:
         """Return the log odds of each pair by the logistic regression."""
-        slope = self.weights / self.scale
-        odds = F @ slope.astype(np.float32)  # a copy of F in double would cost more than all the rest
-        return odds + (self.intercept - self.mean @ slope)
+        with np.errstate(all="ignore"):
+            slope = self.weights / self.scale
+            odds = F @ slope.astype(np.float32)  # a copy of F in double would cost more than all the rest
+            odds = odds + (self.intercept - self.mean @ slope)
+        return np.nan_to_num(odds, copy=False)  # where huge scores speak for and against
 
     def _to_parts(self) -> Parts:
         return dict(vars(self))
@@ -121,6 +123,7 @@ class PooledModel:
         require_array(weights, "the weights of the pooled model", "float64", (None,), finite=True)
         for name in ("mean", "scale"):
             require_array(parts[name], f"the {name} of the pooled model", "float64", weights.shape, finite=True)
+        require(bool((parts["scale"] > 0).all()), "the scale of the pooled model must be positive")
         if trees is not None:
             require(isinstance(trees, BoostedTrees), "the pooled model must have trees")
             require(int(trees.feature.max()) < len(weights), "trees must ask for features that are there")

@@ -260,7 +260,7 @@ def read_document(fields: Mapping[str, Any], model: Any, limits: Limits) -> Any:
 
 def read_features(given: Any, model: Any) -> sp.csr_array:
     """Return a row (1, p) from a list of p numbers, or from an object of numbers by column or by name."""
-    source = model if model.features_ is None else model.features_
+    source = model.features_ if hasattr(model.features_, "n_features_in_") else model
     p = int(source.n_features_in_)
     if isinstance(given, list):
         if len(given) != p:
