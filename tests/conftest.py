@@ -102,6 +102,23 @@ def dense(operator):
     return operator.columns(np.arange(operator.n_labels)).astype(np.float64)
 
 
+def planted(A, k, n, noise, seed, signs=(-1, 1)):
+    """Return n noisy measurements of k-sparse vectors (float32), and the vectors."""
+    rng = np.random.default_rng(seed)
+    d = A.shape[1]
+    Y = np.zeros((n, d))
+    for y in Y:
+        y[rng.choice(d, k, replace=False)] = rng.uniform(0.5, 2, k) * rng.choice(signs, k)
+    H = Y @ A.T
+    errors = rng.normal(size=H.shape)
+    errors *= noise * np.linalg.norm(H, axis=1, keepdims=True) / np.linalg.norm(errors, axis=1, keepdims=True)
+    return (H + errors).astype(np.float32), Y
+
+
+def decode(decoder, operator, H):
+    return decoder.decode(decoder.prepare(operator), H).toarray()
+
+
 def real_data(name):
     """Return a data set of the folder LABELSENSE_DATA, or of the developers' machines; skip where there is none."""
     here = Path(__file__).resolve().parents[2] / "shared" / "data"

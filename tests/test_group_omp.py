@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import reference
 import scipy.sparse as sp
-from conftest import COMPRESSORS, dense, make_operator
+from conftest import COMPRESSORS, decode, dense, make_operator, planted
 from hypothesis import given
 from hypothesis import strategies as st
-from test_reconstruct import decode, planted
 
 from labelsense import GroupOMPDecoder, HadamardCompressor, OMPDecoder, RidgeLearner
 from labelsense.reconstruct import hierarchy_groups

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 import reference
-from conftest import RANDOM_COMPRESSORS, dense, make_operator
-from test_reconstruct import decode, planted
+from conftest import RANDOM_COMPRESSORS, decode, dense, make_operator, planted
 
 from labelsense import GaussianCompressor, HadamardCompressor, LassoDecoder, MultistageLassoDecoder
 
