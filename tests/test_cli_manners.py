@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import LISTS, TEXTS, run, run_json
+from commands import docs as docs
 from PIL import Image
-from test_cli import LISTS, TEXTS, run, run_json
 from typer.testing import CliRunner
 
 import labelsense
@@ -21,13 +22,6 @@ from labelsense.data import Examples, read_examples, write_examples
 from labelsense.training import Choices, train
 
 COMMANDS = ["train", "update", "predict", "evaluate", "inspect", "convert", "datasets", "advise", "reproduce", "demo"]
-
-
-@pytest.fixture
-def docs(tmp_path):
-    path = tmp_path / "docs.jsonl"
-    write_examples(path, Examples(TEXTS, LISTS))
-    return path
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from commands import LISTS, TEXTS, X, Y, run
 from sklearn.svm import SVR
-from test_cli import LISTS, TEXTS, X, Y, run
 
 from labelsense import CompressedLabelClassifier, HadamardCompressor, RidgeLearner, load_model
 from labelsense._chunks import ListChunks

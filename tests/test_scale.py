@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from test_cli import LISTS, TEXTS, X, Y, run, run_json
+from commands import LISTS, TEXTS, X, Y, run, run_json
 
 from labelsense import RidgeLearner, _checkpoint, load_model, out_of_core
 from labelsense.chooser import BUDGETS

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from test_cli import LISTS, TEXTS, X, Y
+from commands import LISTS, TEXTS, X, Y
 
 from labelsense import OneVsAllClassifier, RidgeLearner, load_model, training
 from labelsense._files import locking
