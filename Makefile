@@ -155,7 +155,7 @@ fuzz: .venv-atheris/.installed
 SANITIZED := tests/test_kernels.py tests/test_reconstruct.py tests/test_omp.py tests/test_lasso_foba_cosamp.py \
     tests/test_plain_decoder.py tests/test_outcomes.py tests/test_group_omp.py tests/test_multistage_lasso.py \
     tests/test_compress.py tests/test_formats.py tests/test_format_errors.py tests/test_text_formats.py \
-    tests/test_refine.py tests/test_fuzz.py
+    tests/test_refine.py tests/test_ranker.py tests/test_shortlist.py tests/test_trees.py tests/test_fuzz.py
 .venv-sanitize/.installed: $(SOURCES)
 	@test -x .venv-sanitize/bin/python || $(PYTHON) -m venv .venv-sanitize
 	@echo "building labelsense with sanitizers ..."
