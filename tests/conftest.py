@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.svm import SVR
@@ -30,7 +30,9 @@ from labelsense import (
     WhitenedCompressor,
 )
 
-settings.register_profile("labelsense", deadline=None, derandomize=True, max_examples=50)
+# `make mutants` runs a test several times in one process.
+AGAIN = [HealthCheck.differing_executors] if "MUTANT_UNDER_TEST" in os.environ else []
+settings.register_profile("labelsense", deadline=None, derandomize=True, max_examples=50, suppress_health_check=AGAIN)
 settings.load_profile("labelsense")
 
 COMPRESSORS = [HadamardCompressor, GaussianCompressor, BernoulliCompressor, WhitenedCompressor, DeVoreCompressor]
