@@ -14,6 +14,7 @@ from stored import ridge as ridge
 from stored import words as words
 
 from labelsense import (
+    CompressedLabelClassifier,
     HadamardCompressor,
     KernelRidgeLearner,
     LogTfidfTransformer,
@@ -176,3 +177,42 @@ def test_a_cache_of_pickles_is_left_out(words, tmp_path):
     model = reference.paper(features=features, random_state=0).fit(TEXTS, LISTS)
     model.save(words)
     assert os.fspath(tmp_path / "c") not in words.read_bytes().decode(errors="ignore")
+
+
+@pytest.fixture
+def refined(path):
+    X = np.random.default_rng(0).normal(size=(40, 4))
+    labels = [[f"label {number % 5}"] for number in range(40)]
+    CompressedLabelClassifier("hadamard", "ridge", random_state=0).fit(X, labels).save(path)
+    return path
+
+
+def write_over(path, name, array):
+    """Write other numbers into the place of an array of a model file."""
+    content = bytearray(path.read_bytes())
+    entries, _, data = parse(bytes(content))
+    (name,) = (entry for entry in entries if entry.endswith(name))
+    first, last = entries[name]["data_offsets"]
+    assert last - first == array.nbytes
+    start = len(content) - len(data) + first
+    content[start : start + array.nbytes] = array.tobytes()
+    path.write_bytes(content)
+
+
+def test_starts_of_rows_that_fall_are_refused(refined):
+    starts = load_model(refined).refiner_.ranker.weights.indptr.copy()
+    starts[1:-1] = 10**6
+    write_over(refined, "ranker.weights.indptr", starts)
+    with pytest.raises(ModelFileError, match="a sparse matrix has an indptr that does not fit"):
+        load_model(refined)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-320])
+def test_probabilities_are_finite_whatever_the_scale_of_scores(refined, scale):
+    f = len(load_model(refined).refiner_._pooled.scale)
+    write_over(refined, "_pooled.scale", np.full(f, scale))
+    if scale == 0:
+        with pytest.raises(ModelFileError, match="must be positive"):
+            load_model(refined)
+    else:
+        assert np.isfinite(load_model(refined).predict_topk(np.ones((2, 4)), 5).scores).all()

@@ -110,8 +110,8 @@ class PooledModel:
         """Return the log odds of each pair by the logistic regression."""
         with np.errstate(all="ignore"):
             slope = self.weights / self.scale
-            odds = F @ slope.astype(np.float32)  # a copy of F in double would cost more than all the rest
-            odds = odds + (self.intercept - self.mean @ slope)
+            parts = F @ slope.astype(np.float32)  # a copy of F in double would cost more than all the rest
+            odds: DoubleArray = parts + (self.intercept - self.mean @ slope)
         return np.nan_to_num(odds, copy=False)  # where huge scores speak for and against
 
     def _to_parts(self) -> Parts:

@@ -60,7 +60,7 @@ class Ranker:
     """
 
     def __init__(self, weights: CSR, bias: FloatArray) -> None:
-        self.weights, self.bias = weights, bias
+        self.weights, self.bias = compact(weights), bias
 
     @classmethod
     def train(cls, X: CSR, Y: CSR, candidates: Candidates, settings: Settings = USUAL) -> Ranker:
@@ -221,6 +221,14 @@ class Ranker:
         require(sp.issparse(weights) and weights.dtype == np.float32, "the weights of the ranker must be numbers")
         require_array(parts["bias"], "the constants of the ranker", "float32", (weights.shape[0],), finite=True)
         return cls(weights, parts["bias"])
+
+
+def compact(X: CSR) -> CSR:
+    """Return CSR with places of 32 bits, if these are enough. scipy takes 64 for all of them where some come in 64."""
+    if X.indices.dtype == np.int32 or max(*X.shape, X.nnz) > np.iinfo(np.int32).max:
+        return X
+    indices, starts = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return sp.csr_array((X.data, indices, starts), shape=X.shape)
 
 
 def csr_arrays(X: CSR) -> Arrays:

@@ -20,7 +20,7 @@ from labelsense._typing import CSR, DoubleArray, FloatArray
 from labelsense.compress.base import Operator, inverse_norms
 from labelsense.labels import scale_columns
 from labelsense.refine.candidates import Candidates
-from labelsense.refine.ranker import Arrays, Ranker, csr_arrays
+from labelsense.refine.ranker import Arrays, Ranker, compact, csr_arrays
 
 GEMM_ROWS = 1024
 STRONGEST = 50  # features of a row that count for centroids, and features by which a label is found
@@ -191,7 +191,7 @@ class Centroids(Source):
     weight, name = 0.5, "centroids"
 
     def __init__(self, sums: CSR, lengths: FloatArray) -> None:
-        self.sums, self.lengths = sums, lengths
+        self.sums, self.lengths = compact(sums), lengths
 
     @classmethod
     def learn(cls, X: CSR, Y: CSR) -> Centroids:
@@ -276,7 +276,7 @@ class Centroids(Source):
 
 def sums_by_label(X: CSR, Y: CSR) -> CSR:
     """Return the sum of the rows of each label, (p, d), by their strongest features."""
-    return sp.csr_array(_strongest(X).T @ Y)
+    return compact(sp.csr_array(_strongest(X).T @ Y))
 
 
 def _strongest(X: CSR, most: int = STRONGEST) -> CSR:
