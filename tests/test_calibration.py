@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.calibration import calibration_curve
@@ -25,8 +25,9 @@ LEVELS = [0.0, 0.0, 0.0, 0.125, 0.25, 0.3, 0.5, 0.9, 1.0]
 def probable(draw):
     """Labels, and probabilities of some of them."""
     shape = draw(st.tuples(st.integers(1, 6), st.integers(2, 6)))
-    Y = draw(hnp.arrays(np.int64, shape, elements=st.integers(0, 1)))
-    return Y, sp.csr_array(draw(hnp.arrays(np.float32, shape, elements=st.sampled_from(LEVELS).map(np.float32))))
+    Y = draw(hnp.arrays(np.int64, shape, elements=st.integers(0, 1), fill=st.nothing()))
+    levels = st.sampled_from(LEVELS).map(np.float32)
+    return Y, sp.csr_array(draw(hnp.arrays(np.float32, shape, elements=levels, fill=st.nothing())))
 
 
 @given(probable(), st.integers(1, 5))
@@ -77,6 +78,7 @@ def test_missed_labels_are_those_without_a_stored_probability(case, more):
 
 @pytest.mark.parametrize("average", ["samples", "micro"])
 @given(probable(), st.integers(0, 2))
+@settings(max_examples=200)
 def test_no_threshold_has_a_higher_f1(average, case, more):
     Y, P = case
     unseen = np.full(len(Y), more)
@@ -133,6 +135,8 @@ def test_what_is_meant_if_nothing_is_said():
     P, Y = [[0.3, 0, 0, 0, 0, 0], [0.9, 0.8, 0.5, 0.45, 0.4, 0.35]], [[1, 0, 0, 0, 0, 0], [1, 1, 0, 0, 0, 0]]
     assert best_f1_threshold(P, Y) == best_f1_threshold(P, Y, "samples") == 0.3
     assert best_f1_threshold(P, Y, "micro") == 0.8
+    P, Y = [[0.9, 0.8, 0.7, 0.6]], [[1, 0, 0, 1]]  # one label of two for one guess is as good as two for four
+    assert (best_f1_threshold(P, Y, "micro"), best_f1_threshold(P, Y, "micro", unseen=[1])) == (0.9, 0.6)
 
 
 def test_nothing_stored():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import reference
 import scipy.sparse as sp
-from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 from stored import FORMAT1, LISTS, TEXTS, build, changed, parse
 from stored import path as path
@@ -166,6 +166,18 @@ def test_n_grams_have_a_limit(words):
 
     with pytest.raises(ModelFileError, match=r"n-grams of \(1, 1000000\) words are too long"):
         load_model(changed(words, lengthen))
+
+
+@pytest.mark.parametrize(
+    "idf", [[1.0, np.inf], [1.0], [[1.0, 2.0]], [1, 2]], ids=["infinite", "few", "square", "whole"]
+)
+def test_weights_of_words_are_numbers_one_for_each(idf, path):
+    model = reference.paper(features=TfidfVectorizer(), random_state=0).fit(
+        ["a red fox", "a fox"] * 8, [["x"], ["y"]] * 8
+    )
+    model.features_._tfidf.idf_ = np.array(idf)
+    with pytest.raises((ValueError, ModelFileError), match="idf_ must"):
+        model.save(path)
 
 
 def test_a_cache_of_pickles_is_left_out(words, tmp_path):

@@ -164,6 +164,14 @@ def test_inverse_propensities_have_a_number_for_labels_without_rows_and_other_co
     assert inverse_propensities(Y).tolist() == propensity_weights([10, 10, 0], 10, a=0.55, b=1.5).tolist()
 
 
+def test_a_label_without_column_weighs_as_much_as_any_other():
+    Y, scores, weights = [[1, 0, 1]], [[0.9, 0.8, 0.7]], [2.0, 1.0, 3.0]
+    assert propensity_scored_precision_at_k(Y, scores, weights, 2, unseen=[1]) == 2 / (3 + 3)
+    assert propensity_scored_precision_at_k(Y, scores, weights, 2, unseen=[1], unseen_weight=4.0) == 2 / (4 + 3)
+    with pytest.raises(ValueError, match="unseen_weight must be"):
+        propensity_scored_precision_at_k(Y, scores, weights, 2, unseen=[1], unseen_weight=2.0)
+
+
 def test_propensities_of_few_rows_are_one():
     assert propensity_weights([0, 1, 2], 2).tolist() == [1, 1, 1]
     assert np.isfinite(propensity_weights([0, 5], 100, b=0)).all()

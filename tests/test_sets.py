@@ -61,6 +61,11 @@ def test_the_mean_over_rows_is_what_is_meant_if_nothing_is_said():
     assert f1_score(Y, P) != f1_score(Y, P, "micro")
 
 
+def test_of_one_true_label_and_one_guess():
+    assert precision_recall([[1, 0]], [[1, 0]]) == (1, 1)
+    assert precision_recall([[1, 0]], [[1, 0]], unseen=[1]) == (1, 0.5)
+
+
 def test_a_million_labels_are_not_a_million_columns():
     d, n = 1_000_000, 20_000
     rng = np.random.default_rng(0)

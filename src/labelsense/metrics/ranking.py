@@ -99,16 +99,19 @@ def propensity_weights(label_counts: Any, n_samples: int, *, a: float = 0.55, b:
 
 
 def propensity_scored_precision_at_k(
-    Y_true: Any, predicted: Any, weights: Any, k: int = 5, *, unseen: Any = 0, unseen_weight: float = 0.0
+    Y_true: Any, predicted: Any, weights: Any, k: int = 5, *, unseen: Any = 0, unseen_weight: float | None = None
 ) -> float:
     """Return propensity-scored precision: hits weighted by :func:`inverse_propensities`, over the best possible.
 
-    ``unseen_weight`` is what a hit of a label without column would count.
+    ``unseen_weight`` is what a hit of a label without column would count: no less than any other, which is also what it
+    is by default.
     """
     Y, top = _check(Y_true, predicted, k)
     weights = np.asarray(weights, dtype=np.float64)
     if weights.shape != (Y.shape[1],):
         raise InputError(f"weights must have one number per label, {Y.shape[1]}. Got shape {weights.shape}.")
+    largest = float(weights.max())
+    unseen_weight = check_real(largest if unseen_weight is None else unseen_weight, "unseen_weight", low=largest)
     return _propensity_scored(Y, top, _hits(Y, top), weights, k, unseen, unseen_weight)
 
 
