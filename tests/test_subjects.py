@@ -63,6 +63,14 @@ def test_labels_that_are_no_text_are_left_out(tmp_path):
     assert read_subjects(path).label(f"{EX}board") == "board games"
 
 
+def test_concepts_whose_uri_has_spaces_are_left_out(tmp_path):
+    path = tmp_path / "subjects.ttl"
+    path.write_text(TURTLE + "ex:chess skos:broader <http://x/a b> . <http://x/a b> a skos:Concept .")
+    subjects = read_subjects(path)
+    assert len(subjects) == 3
+    assert subjects.broader(f"{EX}chess") == [f"{EX}board"]
+
+
 @pytest.mark.parametrize("context", ["{0}", [{}, "{0}"], {"@import": "{0}"}])
 def test_contexts_of_json_ld_are_not_fetched(context, tmp_path):
     elsewhere, path = tmp_path / "context.json", tmp_path / "a.jsonld"

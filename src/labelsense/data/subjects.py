@@ -260,7 +260,9 @@ def _read_skos(content: bytes, path: Any, format: str) -> list[Subject]:
     concepts = [
         concept
         for concept in graph.subjects(RDF.type, SKOS.Concept, unique=True)
-        if isinstance(concept, rdflib.URIRef) and not any(bool(flag) for flag in graph.objects(concept, OWL.deprecated))
+        if isinstance(concept, rdflib.URIRef)
+        and len(concept.split()) == 1  # a URI has no spaces, which rdflib does not mind
+        and not any(bool(flag) for flag in graph.objects(concept, OWL.deprecated))
     ]
     known = set(concepts)
 
