@@ -69,6 +69,24 @@ def test_an_array_is_used_once(ridge):
         load_model(changed(ridge, use_twice))
 
 
+@pytest.mark.parametrize("number", [0, -1, 2.5, True])
+def test_features_and_labels_are_counted_in_whole_numbers(number, ridge):
+    def count_features(model):
+        model["learned"]["n_features_in_"] = number
+
+    def count_labels(model):
+        model["learned"]["vocabulary_"]["parts"] = {"names": None, "n_labels": number}
+
+    content = ridge.read_bytes()
+    for change, message in (
+        (count_features, "n_features_in_ must be a whole"),
+        (count_labels, "of labels must be a whole"),
+    ):
+        ridge.write_bytes(content)
+        with pytest.raises(ModelFileError, match=message):
+            load_model(changed(ridge, change))
+
+
 def test_threads_are_few(ridge):
     with pytest.raises(ModelFileError, match="n_jobs must be at most 1024"):
         load_model(changed(ridge, lambda model: model["settings"].update(n_jobs=10**6)))
