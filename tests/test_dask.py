@@ -18,7 +18,6 @@ from sklearn.svm import SVR
 from labelsense import CompressedLabelClassifier, HadamardCompressor, RidgeLearner, load_model
 from labelsense._chunks import ListChunks
 from labelsense.data import Examples, write_examples
-from labelsense.data.splits import split_files
 from labelsense.refine import Refiner, trees
 
 da = pytest.importorskip("dask.array")
@@ -298,29 +297,6 @@ class TestRefusals:
         monkeypatch.setattr(labelsense_dask, "ROW_SHARE", 1e-9)
         with pytest.raises(MemoryError, match="The rows take .* GB, and the 2 workers have room for 0.0 GB. Use more"):
             DaskCompressedLabelClassifier(**PARTS, client=client).fit(blocks(X), blocks(Y))
-
-
-class TestSplits:
-    def test_lines_are_each_in_one_piece(self, tmp_path):
-        texts = [*TEXTS[:50], "é" * 300]
-        write_examples(tmp_path / "d.jsonl", Examples(texts, [["a"]] * 51))
-        size = (tmp_path / "d.jsonl").stat().st_size
-        for piece in (size // 2, 100, 37):
-            splits = split_files(tmp_path / "d.jsonl", size=piece)
-            assert len(splits) == -(-size // piece)
-            assert [text for split in splits for text in split.read().X] == texts
-
-    def test_refusals(self, tmp_path):
-        with pytest.raises(ValueError, match="there are no such files"):
-            split_files(tmp_path / "*.jsonl")
-        for name in ("a.jsonl", "b.tsv"):
-            write_examples(tmp_path / name, Examples(TEXTS, LISTS))
-        with pytest.raises(ValueError, match="must be of one format. Got jsonl, tsv"):
-            split_files(tmp_path)
-        for name in ("a.svm", "b.svm"):
-            write_examples(tmp_path / name, Examples(X, Y))
-        with pytest.raises(ValueError, match="Convert them to xc first"):
-            split_files(tmp_path / "*.svm")
 
 
 @pytest.fixture(scope="module")

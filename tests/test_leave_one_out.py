@@ -37,6 +37,16 @@ LEAVE_ONE_OUT = [
 
 
 class TestLeaveOneOut:
+    def test_of_features_that_are_there_twice(self):
+        X, Z = problem(40, 6, 3)
+        X = np.hstack([X, X[:, :2]])
+        learner = RidgeLearner(1e-12, solver="primal", fit_intercept=False)
+        expected = np.empty(Z.shape)
+        for i in range(40):
+            rest = np.arange(40) != i
+            expected[i] = X[i] @ np.linalg.lstsq(X[rest], Z[rest], rcond=None)[0]
+        np.testing.assert_allclose(learner.fit_out_of_sample(X, Z), expected, atol=1e-3)
+
     @pytest.mark.parametrize("learner", LEAVE_ONE_OUT, ids=str)
     @pytest.mark.parametrize(("n", "p"), [(25, 6), (12, 20)])
     @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])

@@ -84,13 +84,20 @@ class TestSolvers:
             np.testing.assert_allclose(RidgeLearner(0.3, solver=solver).fit(sp.csr_array(X), Z).coef_, coef, atol=1e-4)
 
     @pytest.mark.parametrize("alpha", [0.0, 1e-7, 1e-3])
-    def test_ill_conditioned_systems_fall_back_to_double(self, alpha, monkeypatch):
+    @pytest.mark.parametrize(
+        ("scales", "mean"),
+        [(2.5, 0.5), (2.5, 0.0), (1.3, 0.0)],
+        ids=["a mean", "useless in float32", "poor in float32"],
+    )
+    def test_ill_conditioned_systems_are_solved_as_in_double(self, alpha, scales, mean, monkeypatch):
         monkeypatch.setattr("labelsense.regress.primal.SMALL", 0)
         rng = np.random.default_rng(0)
-        X = rng.normal(size=(100, 10)) * 10.0 ** np.arange(-2, 3, 0.5) + 0.5
+        X = rng.normal(size=(100, 10)) * 10.0 ** np.linspace(-scales, scales, 10) + mean
         Z = rng.normal(size=(100, 3))
         ours, theirs = RidgeLearner(alpha, solver="primal").fit(sp.csr_array(X), Z), Ridge(alpha).fit(X, Z)
         np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-3)
+        errors = RidgeLearner("loo", alphas=[alpha or 1e-3], solver="primal").fit(sp.csr_array(X), Z)
+        assert errors.alpha_ == (alpha or 1e-3)
 
     def test_conjugate_gradients_reach_the_stated_tolerance(self):
         X, Z = problem(300, 80, 5)

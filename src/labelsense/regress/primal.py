@@ -43,9 +43,9 @@ class PrimalSolver(DirectSolver):
         return W
 
     def leave_one_out_error(self, alpha: float, rows: IntArray) -> float:
-        problem = self.problem
+        problem, regular = self.problem, self._factor(alpha)  # which may find that it needs another precision
         X = problem.centred_rows(rows).astype(self._gram.dtype)
-        if self._factor(alpha):
+        if regular:
             V = np.ascontiguousarray(X.T)
             lapack.solve(self._L, V)
         else:
