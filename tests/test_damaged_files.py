@@ -157,6 +157,11 @@ class TestNPZ:
         with pytest.raises(FormatError, match="X.npz: expected a matrix saved by scipy"):
             read_examples(tmp_path)
 
+    def test_rows_that_are_only_claimed_take_no_memory(self, tmp_path):
+        sp.save_npz(tmp_path / "X.npz", sp.csc_array(([1.0], ([0], [0])), shape=(2**40, 3)))
+        with pytest.raises(FormatError, match="1099511627776 rows and 1 numbers: save it as CSR"):
+            read_examples(tmp_path)
+
     def test_starts_that_fall_around_the_largest_number(self, tmp_path):
         matrix = sp.csr_array((4, 3))
         matrix.indptr = np.array([0, 2**62, -(2**63), -(2**62), 0])  # each difference is 2^62, modulo 2^64
