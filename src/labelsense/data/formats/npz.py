@@ -21,7 +21,7 @@ from labelsense.errors import FormatError
 
 ENTRIES = 2**21  # numbers of X in a batch
 NAMES = ("features", "labels")
-MOST_EMPTY = 10**6  # rows for each number, in a matrix that is not CSR: places of rows that it only claims take memory
+MOST_EMPTY = 10**7  # rows without numbers, in a matrix that is not CSR: those that it only claims take memory
 SMALL = 2**12  # bytes of an array that says what the others are
 SAVED = "a matrix saved by scipy.sparse.save_npz"
 
@@ -165,7 +165,7 @@ class _Matrix:
         if kind not in (b"csr", "csr"):
             file.seek(0)
             matrix = check_places(sp.load_npz(file), "it")
-            if n > max(MOST_EMPTY, MOST_EMPTY * matrix.nnz):
+            if n > MOST_EMPTY + 1000 * matrix.nnz:
                 raise ValueError(f"{n} rows and {matrix.nnz} numbers: save it as CSR")
             self._whole = sp.csr_array(matrix)
             self._indptr = self._whole.indptr.astype(np.int64)
