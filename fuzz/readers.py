@@ -23,6 +23,7 @@ from labelsense.data import Examples, FormatError, make_tagged_documents, read_e
 from labelsense.data.formats.base import concatenate, widened
 
 REFUSALS = (FormatError, FileNotFoundError)  # a list of images may name some that are not there
+MUCH = 2**20  # bytes
 TEXTS = Examples(['a, "b"\n', "ü", "c"], [["x", "y"], [], ["z"]], ids=["1", "2", "3"])
 FEATURES = Examples(*make_tagged_documents(4, 9, 5, random_state=0))
 
@@ -82,10 +83,19 @@ def read_any(folder: Path) -> Iterator[Run]:
     path = folder / "any"
 
     def run(data: bytes) -> None:
-        path.write_bytes(data)
-        check(path)
+        if not unpacks_to_much(data):
+            path.write_bytes(data)
+            check(path)
 
     yield run
+
+
+def unpacks_to_much(data: bytes) -> bool:
+    """Tell whether a few bytes become more rows than there is time for."""
+    for module in (gzip, bz2, lzma):
+        with suppress(Exception), module.open(io.BytesIO(data)) as file:
+            return len(file.read(MUCH)) == MUCH
+    return False
 
 
 @contextmanager
