@@ -10,7 +10,7 @@ from typing import Any
 
 from labelsense.data.formats.base import Examples, Format, listed, with_texts
 from labelsense.data.formats.fields import Records, Row, find, in_batches
-from labelsense.data.formats.source import Source, writing
+from labelsense.data.formats.source import BOM, Source, writing
 from labelsense.errors import FormatError
 
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")  # half a character, which JSON can hold and UTF-8 cannot
@@ -87,6 +87,7 @@ class Lines(Format):
 
     def write(self, path: Path, batches: Iterator[Examples]) -> None:
         with writing(path) as file:
+            before = BOM  # so that a mark which the first text itself begins with is not taken for the file's
             for texts, names, ids in with_texts(batches, self.name):
                 if names is not None or ids is not None:
                     extra = "labels" if names is not None else "ids"
@@ -94,4 +95,6 @@ class Lines(Format):
                 for text in texts:
                     if "\n" in text or "\r" in text:
                         raise ValueError(f"A text in a txt file is one line. Got {text[:80]!r}. Write jsonl instead.")
-                    file.write(text.encode() + b"\n")
+                    line = text.encode() + b"\n"
+                    file.write(before + line if line.startswith(BOM) else line)
+                    before = b""
