@@ -65,7 +65,9 @@ def test_labels_that_are_no_text_are_left_out(tmp_path):
 
 def test_concepts_whose_uri_has_spaces_are_left_out(tmp_path):
     path = tmp_path / "subjects.ttl"
-    path.write_text(TURTLE + "ex:chess skos:broader <http://x/a b> . <http://x/a b> a skos:Concept .")
+    path.write_text(
+        TURTLE + "ex:chess skos:broader <http://x/a b> . <http://x/a b> a skos:Concept . < http://x/c> a skos:Concept ."
+    )
     subjects = read_subjects(path)
     assert len(subjects) == 3
     assert subjects.broader(f"{EX}chess") == [f"{EX}board"]

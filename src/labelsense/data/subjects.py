@@ -261,7 +261,7 @@ def _read_skos(content: bytes, path: Any, format: str) -> list[Subject]:
         concept
         for concept in graph.subjects(RDF.type, SKOS.Concept, unique=True)
         if isinstance(concept, rdflib.URIRef)
-        and len(concept.split()) == 1  # a URI has no spaces, which rdflib does not mind
+        and concept.split() == [str(concept)]  # a URI has no spaces, which rdflib does not mind
         and not any(bool(flag) for flag in graph.objects(concept, OWL.deprecated))
     ]
     known = set(concepts)
