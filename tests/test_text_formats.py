@@ -84,7 +84,7 @@ class TestRoundTrip:
     def test_a_mark_of_byte_order_at_the_start_of_a_text_is_kept(self, tmp_path, name):
         texts = ["\ufeffa", "\ufeffb"]
         write_examples(tmp_path / f"a.{name}", Examples(texts, None))
-        assert read_examples(tmp_path / f"a.{name}", name).X == texts
+        assert texts == read_examples(tmp_path / f"a.{name}", name).X
 
     @pytest.mark.parametrize("name", ["jsonl", "tsv", "csv", "txt"])
     def test_compressed_and_through_a_pipe(self, tmp_path, monkeypatch, name):
