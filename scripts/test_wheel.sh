@@ -8,7 +8,7 @@ trap 'rm -rf "$folder"' EXIT
 "$python" -m venv "$folder/venv"
 "$folder/venv/bin/python" -m pip --disable-pip-version-check --quiet install --constraint constraints.txt "${wheel}[dev]"
 mkdir "$folder/files"
-cp -r tests docs scripts benchmarks Makefile ./*.md ./*.toml ./*.txt "$folder/files"
+cp -r tests docs scripts benchmarks fuzz Makefile ./*.md ./*.toml ./*.txt "$folder/files"
 cd "$folder/files"
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 "$folder/venv/bin/python" -c "import labelsense; print('testing', labelsense.__file__)"
