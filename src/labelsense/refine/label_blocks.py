@@ -15,7 +15,7 @@ from labelsense._chunks import Chunks
 from labelsense._progress import log
 from labelsense._typing import CSR, DoubleArray, FloatArray, IntArray
 from labelsense.refine.candidates import Candidates
-from labelsense.refine.ranker import Ranker, Settings, rows_of_labels
+from labelsense.refine.ranker import Ranker, Settings, compact_csr, rows_of_labels
 from labelsense.refine.stage import as_rows
 
 # Bytes of a pair of a row and a label, and of an entry of a row, on their way from chunks to classifiers: they are
@@ -185,11 +185,8 @@ def _as_state(ranker: Ranker) -> State:
 
 
 def _from_state(state: State) -> Ranker:
-    arrays, shape = (
-        tuple(state[name] for name in ("data", "indices", "starts")),
-        (len(state["bias"]), int(state["features"][0])),
-    )
-    return Ranker(sp.csr_array(arrays, shape=shape), state["bias"])
+    data, indices, starts, bias = (state[name] for name in ("data", "indices", "starts", "bias"))
+    return Ranker(compact_csr(data, indices, starts, (len(bias), int(state["features"][0]))), bias)
 
 
 def _label_rows(chunk: tuple[Any, State], n_labels: int) -> tuple[Any, Any, Any]:

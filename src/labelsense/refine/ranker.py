@@ -140,7 +140,7 @@ class Ranker:
         indptr = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(part) for part in starts]))])
         biases = np.concatenate(bias)
         shape = len(biases), n_features
-        return cls(sp.csr_array((np.concatenate(data), np.concatenate(indices), indptr), shape=shape), biases)
+        return cls(compact_csr(np.concatenate(data), np.concatenate(indices), indptr, shape), biases)
 
     @classmethod
     def join(cls, parts: list[Ranker]) -> Ranker:
@@ -159,7 +159,7 @@ class Ranker:
             weights = parts.pop().weights
             place = slice(ends[len(parts)] - weights.nnz, ends[len(parts)])
             data[place], indices[place] = weights.data, weights.indices
-        return cls(sp.csr_array((data, indices, np.concatenate(starts)), shape=(len(bias), n_features)), bias)
+        return cls(compact_csr(data, indices, np.concatenate(starts), (len(bias), n_features)), bias)
 
     def largest(self, most: float) -> Ranker:
         """Return classifiers with no more than so many weights: the largest, beside the largest one of their label."""
@@ -171,7 +171,7 @@ class Ranker:
         shares = np.abs(weights.data) / np.repeat(tops, counts[counts > 0])
         kept = shares > np.partition(shares, -int(most) - 1)[-int(most) - 1]
         starts = np.concatenate([[0], np.cumsum(kept)])[weights.indptr]
-        return Ranker(sp.csr_array((weights.data[kept], weights.indices[kept], starts), shape=weights.shape), self.bias)
+        return Ranker(compact_csr(weights.data[kept], weights.indices[kept], starts, weights.shape), self.bias)
 
     def margins(self, X: CSR, candidates: Candidates) -> FloatArray:
         """Return w_j'x_i + b_j of each pair of a row i of X and a candidate j."""
@@ -224,11 +224,15 @@ class Ranker:
 
 
 def compact(X: CSR) -> CSR:
-    """Return CSR with places of 32 bits, if these are enough. scipy takes 64 for all of them where some come in 64."""
-    if X.indices.dtype == np.int32 or max(*X.shape, X.nnz) > np.iinfo(np.int32).max:
-        return X
-    indices, starts = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    return sp.csr_array((X.data, indices, starts), shape=X.shape)
+    """Return CSR with places of 32 bits, if these are enough."""
+    return X if X.indices.dtype == np.int32 else compact_csr(X.data, X.indices, X.indptr, X.shape)
+
+
+def compact_csr(data: Any, indices: Any, starts: Any, shape: tuple[int, int]) -> CSR:
+    """Return CSR of these arrays, with places of 32 bits if these are enough: scipy takes 64 for all if some have."""
+    if max(*shape, len(data)) <= np.iinfo(np.int32).max:
+        indices, starts = indices.astype(np.int32, copy=False), starts.astype(np.int32, copy=False)
+    return sp.csr_array((data, indices, starts), shape=shape)
 
 
 def csr_arrays(X: CSR) -> Arrays:
