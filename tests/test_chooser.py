@@ -5,28 +5,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
 from labelsense import (
     CompressedLabelClassifier,
     HadamardCompressor,
     KernelRidgeLearner,
+    RBFKernel,
     RidgeLearner,
     WhitenedCompressor,
 )
-from labelsense.chooser import (
-    BUDGETS,
-    Tried,
-    centroid_precision_by_row,
-    choose,
-    choose_compressor,
-    choose_measurements,
-    linear_precision_by_row,
-    sample,
-    scalings,
-)
+from labelsense.chooser import BUDGETS, choose, choose_compressor, choose_measurements, sample, scalings
 from labelsense.data import make_tagged_documents
 from labelsense.refine.sources import Centroids, LinearDecoder
 from labelsense.refine.stage import as_rows
+from labelsense.trials import RUNS, Trial, Tried, centroid_precision_by_row, linear_precision_by_row
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +132,28 @@ class TestChoice:
         assert choice.learner.alpha == max(settled, key=lambda tried: tried.precision).alpha
         assert "500 rows, ridge" in str(settled[0])
         assert not any(tried.settled for tried in pick(*documents, budget="balanced").tried)
+
+    @pytest.mark.parametrize("learner", [RidgeLearner(0.5), KernelRidgeLearner(RBFKernel(0.1), 0.5)])
+    def test_rows_in_runs_are_left_out_with_those_next_to_them(self, learner, documents, monkeypatch):
+        X, Y = documents[0][:61], sp.csr_array(documents[1][:61])
+        seen = []
+        monkeypatch.setattr(
+            "labelsense.trials.precision_by_row", lambda _, H, Y, ks: seen.append(H) or np.zeros((3, 61))
+        )
+        trial = Trial(X, Y, 20, refined=False, seed=0, in_runs=True)
+        trial._try(None, X, clone(learner))
+        for run in np.array_split(np.arange(61), RUNS):
+            rest = np.setdiff1d(np.arange(61), run)
+            expected = clone(learner).fit(X[rest], trial.Z[rest]).predict(X[run])
+            np.testing.assert_allclose(seen[0][run], expected, atol=1e-4)
+
+    def test_copies_of_a_row_next_to_it_tell_nothing_of_it(self, documents):
+        X, Y = (part[np.repeat(np.arange(100), 4)] for part in documents)
+        settings = {"budget": "accurate", "kernels": False, "refined": False}
+        found = {in_runs: pick(X, Y, in_runs=in_runs, **settings) for in_runs in (False, True)}
+        best = {in_runs: max(tried.precision for tried in choice.tried) for in_runs, choice in found.items()}
+        assert best[False] > best[True] + 0.05  # a model that has seen a row knows its copies
+        assert found[False].learner.alpha < found[True].learner.alpha
 
     def test_features_that_may_not_be_scaled_are_left_alone(self, documents):
         assert {tried.features for tried in pick(*documents, scale=False).tried} == {None}

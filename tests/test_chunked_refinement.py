@@ -58,7 +58,7 @@ def test_measurements_out_of_sample_are_those_of_rows_in_memory(solver, rows, fo
     np.testing.assert_allclose(learner.coef_, expected.coef_, atol=2e-5)
 
 
-@pytest.mark.parametrize("many_rows", [10_000, 100], ids=["few rows", "many rows"])
+@pytest.mark.parametrize("many_rows", [100, 0], ids=["few rows", "many rows"])
 @pytest.mark.parametrize(
     ("n_calibration", "most_scored", "last"), [(40, 100, False), (150, 100, True), (40, 29, False)]
 )
@@ -82,7 +82,8 @@ def test_the_refiner_is_that_of_rows_in_memory(n_calibration, most_scored, last,
     np.testing.assert_allclose(found._stage.known, expected._stage.known, atol=1e-4)
     assert abs(found.ranker.weights - expected.ranker.weights).max() < 1e-3
     P = [refiner.predict(X, H, R) for refiner in (found, expected)]
-    differences = abs(P[0] - P[1]).data  # of the last digit, and now and then on the other side of a tree's threshold
+    # They differ in the last digit, and now and then because they are on the other side of a tree's threshold.
+    differences = abs(P[0] - P[1]).toarray()[P[1].toarray() > 0]
     assert (np.mean(differences) < 1e-4, np.mean(differences > 1e-3) < 0.01) == (True, True)
 
 

@@ -16,7 +16,7 @@ cli serve
 labelsense
 advisor experiments theory dask
 training scale out_of_core
-model_file estimator fitted plan report explain chooser ordering baselines predictor evaluation diagnose
+model_file estimator fitted plan report explain chooser trials ordering baselines predictor evaluation diagnose
 compress regress reconstruct refine
 features data metrics
 labels _label_input _tree _tensors _skops _files _checkpoint

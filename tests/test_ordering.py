@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from labelsense import CompressedLabelClassifier
 from labelsense.data import make_tagged_documents
-from labelsense.ordering import count_last, describe_order
+from labelsense.ordering import come_in_runs, count_last, describe_order
 
 RIDGE = {"learner": "ridge", "random_state": 0}
 
@@ -34,6 +34,9 @@ class TestNoticing:
         X, Y = twins()
         assert describe_order(X, Y, 0).startswith("rows next to each other have features in common")
         assert describe_order(np.ones_like(X), Y, 0).startswith("rows next to each other have labels in common")
+        assert come_in_runs(X, 0)
+        assert not come_in_runs(np.random.default_rng(1).permutation(X), 0)
+        assert not come_in_runs(X[:20], 0)  # too few to tell
 
     def test_time_is_noticed(self):
         """Topics that come up in the last rows only; rows next to each other are hardly more alike than others."""

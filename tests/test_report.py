@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from labelsense import CompressedLabelClassifier, KernelRidgeLearner, RidgeLearner, load_model
-from labelsense.chooser import precision_curve
 from labelsense.compress import WhitenedCompressor
 from labelsense.data import make_tagged_documents
 from labelsense.metrics import precision_at_k
 from labelsense.reconstruct import OMPDecoder
+from labelsense.trials import precision_curve
 
 X, Y = make_tagged_documents(300, 100, 40, random_state=0)
 

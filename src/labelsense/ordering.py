@@ -50,6 +50,12 @@ def describe_order(X: Any, Y: CSR, random_state: Any) -> str | None:
     return None if pairs is None else compare_pairs(X, Y, pairs)
 
 
+def come_in_runs(X: Any, random_state: Any) -> bool:
+    """Tell whether rows next to each other have more features in common than rows at random."""
+    pairs = draw_pairs(X.shape[0], random_state)
+    return pairs is not None and _more_alike(_cosines(X, *pairs.near), _cosines(X, *pairs.far))
+
+
 class Pairs(NamedTuple):
     """Rows to compare: each is the first or the second of a pair, in four cases."""
 

@@ -12,7 +12,7 @@ from labelsense._validation import check_choice, check_real
 from labelsense.chooser import BUDGETS, Choice, choose, choose_compressor, choose_decoder, choose_refiner
 from labelsense.compress import COMPRESSORS, Compressor, WhitenedCompressor
 from labelsense.errors import InputError
-from labelsense.ordering import HELD_OUT
+from labelsense.ordering import HELD_OUT, come_in_runs
 from labelsense.predictor import LabelPredictor
 from labelsense.reconstruct import DECODERS, Decoder, OMPDecoder
 from labelsense.refine import Refiner
@@ -75,7 +75,16 @@ class PlannedPredictor(LabelPredictor):
             return Plan(compressor, self._make_learner(), decoder, refiner, None, None)
         kernels = not weighted and not self.updatable
         budget, scale = BUDGETS[self.budget], self.features is None
-        choice = choose(X, Y, budget, scale=scale, kernels=kernels, refined=refiner is not None, random_state=seed)
+        choice = choose(
+            X,
+            Y,
+            budget,
+            scale=scale,
+            kernels=kernels,
+            refined=refiner is not None,
+            random_state=seed,
+            in_runs=self.held_out == "last" or (self.held_out == "auto" and come_in_runs(X, random_state=0)),
+        )
         learner = choice.learner.set_params(random_state=seed)
         if self.updatable:
             learner.set_params(updatable=True)

@@ -18,7 +18,7 @@ from labelsense.advisor.costs import Costs, peak_bytes
 from labelsense.advisor.reasons import explain
 from labelsense.advisor.sparsity import Sparsity
 from labelsense.advisor.trial import extrapolate, measurement_grid, perfect_curve
-from labelsense.chooser import BUDGETS, precision_curve
+from labelsense.chooser import BUDGETS
 from labelsense.compress import Compressor
 from labelsense.errors import InputError
 from labelsense.estimator import CompressedLabelClassifier
@@ -28,6 +28,7 @@ from labelsense.reconstruct import Decoder
 from labelsense.refine import Refiner
 from labelsense.regress import Learner
 from labelsense.report import PRECISIONS, describe_parts
+from labelsense.trials import precision_curve
 
 LEAST_ROWS = 10
 TIMED_ROWS = 256  # rows on which predictions are timed

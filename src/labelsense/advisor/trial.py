@@ -11,10 +11,10 @@ from scipy.special import expit, logit
 from sklearn.exceptions import ConvergenceWarning
 
 from labelsense._typing import CSR
-from labelsense.chooser import decoded_precision, first_measurements
 from labelsense.compress import Operator
 from labelsense.reconstruct import Decoder
 from labelsense.refine import Reconstruction
+from labelsense.trials import decoded_precision, first_measurements
 
 GRID = (5, 8, 12, 20, 32, 50, 80, 125, 200, 320, 500, 800, 1250, 2000)
 MOST_WEIGHTS = 2**25  # numbers in the coefficients of a trial: 128 MB, and a few times that while solving
