@@ -37,6 +37,9 @@ class TestNoticing:
         assert come_in_runs(X, 0)
         assert not come_in_runs(np.random.default_rng(1).permutation(X), 0)
         assert not come_in_runs(X[:20], 0)  # too few to tell
+        noise = np.random.default_rng(2).normal(size=X.shape)
+        assert describe_order(X + 2.5 * noise, Y, 0).startswith("rows next to each other have features in common")
+        assert not come_in_runs(X + 2.5 * noise, 0)  # more alike than others, but no copies
 
     def test_time_is_noticed(self):
         """Topics that come up in the last rows only; rows next to each other are hardly more alike than others."""

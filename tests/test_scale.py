@@ -222,11 +222,11 @@ class TestKilled:
     @pytest.mark.parametrize(
         ("solver_memory", "options", "kills", "many_rows"),
         [
-            (1e9, {}, 6, 100),
-            (9e5, {}, 6, 100),
+            (1e9, {}, 6, 1e4),
+            (9e5, {}, 6, 1e4),
+            (1e9, REFINED, 4, 1e4),
             (1e9, REFINED, 4, 100),
-            (1e9, REFINED, 4, 0),
-            (9e5, REFINED | {"alpha": 1.0}, 3, 0),
+            (9e5, REFINED | {"alpha": 1.0}, 3, 100),
         ],
         ids=["primal", "cg", "primal refined", "primal refined, many rows", "cg refined, many rows"],
     )

@@ -17,6 +17,7 @@ LEAST_ROWS = 50  # with fewer, nothing can be told
 LAST, MOST_LAST = 0.2, 2000  # the share of rows that are the last ones, and how many at most
 PAIRS = 2000  # of rows that are compared
 DENSE_NUMBERS = 2**18  # in rows that are compared, if they are dense
+COPIES = 0.2  # how much more alike rows next to each other are, from which on they come in runs
 ALIKE, DIFFERENCE, ERRORS = 1.5, 0.01, 3  # times as alike as others, that much more, and so many standard errors more
 
 
@@ -51,9 +52,12 @@ def describe_order(X: Any, Y: CSR, random_state: Any) -> str | None:
 
 
 def come_in_runs(X: Any, random_state: Any) -> bool:
-    """Tell whether rows next to each other have more features in common than rows at random."""
+    """Tell whether rows next to each other have so many features in common that they give each other away."""
     pairs = draw_pairs(X.shape[0], random_state)
-    return pairs is not None and _more_alike(_cosines(X, *pairs.near), _cosines(X, *pairs.far))
+    if pairs is None:
+        return False
+    near, far = _cosines(X, *pairs.near), _cosines(X, *pairs.far)
+    return _more_alike(near, far) and float(near.mean() - far.mean()) > COPIES
 
 
 class Pairs(NamedTuple):
