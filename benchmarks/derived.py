@@ -1,8 +1,7 @@
 """Data sets that no choice of ours was made with, derived from others: for a look at what the defaults are worth.
 
     python benchmarks/derived.py folder
-    LABELSENSE_DATA=folder python benchmarks/accuracy.py titles sections bodies icons few_tags few_papers \\
-        --budgets balanced
+    LABELSENSE_DATA=folder python benchmarks/accuracy.py titles sections ... --budgets balanced
 
 titles      words of a package's title, from the words of its description
 sections    the section of a package and its roles, from words
@@ -40,7 +39,7 @@ def main(folder):
     made = {
         "titles": titles([package for package in sources if len(body(package)) >= 100], 14_000, 5000),
         "sections": sections(sources, 10_700, 5000),
-        "bodies": bodies(packages, 28_000, 4000),
+        "bodies": bodies(packages, 7000, 3000),
         "icons": icons(300),
         "few_tags": few("debian_debtags", random, 333, 45),
         "few_papers": few("bibtex", random, 1000, 20),

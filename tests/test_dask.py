@@ -19,6 +19,7 @@ from sklearn.svm import SVR
 from labelsense import CompressedLabelClassifier, HadamardCompressor, RidgeLearner, load_model
 from labelsense._chunks import ListChunks
 from labelsense.data import Examples, write_examples
+from labelsense.data.splits import split_files
 from labelsense.refine import Refiner, trees
 
 da = pytest.importorskip("dask.array")
@@ -26,7 +27,6 @@ import dask.bag as db  # noqa: E402
 from dask.delayed import delayed  # noqa: E402
 from distributed import Client, LocalCluster  # noqa: E402
 
-import labelsense.dask as labelsense_dask  # noqa: E402
 from labelsense.dask import DaskChunks, DaskCompressedLabelClassifier, read  # noqa: E402
 
 pytestmark = [
@@ -237,7 +237,7 @@ class TestCommands:
             assert reports[0]["expected"][name] == pytest.approx(reports[1]["expected"][name], abs=0.01)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("labelsense.data.splits.SPLIT_BYTES", 5000)
-            patch.setattr(labelsense_dask.split_files, "__defaults__", (None, None, 5000))
+            patch.setattr(split_files, "__defaults__", (None, None, 5000))
             lines = [
                 run("predict", tmp_path / "m0", tmp_path / "d.jsonl", "-o", tmp_path / f"p{i}", *options)
                 or (tmp_path / f"p{i}").read_text()
@@ -295,7 +295,7 @@ class TestRefusals:
             DaskCompressedLabelClassifier(**PARTS, client=client).fit(read(tmp_path / "d.jsonl"), blocks(Y))
 
     def test_more_than_the_workers_have_room_for(self, client, monkeypatch):
-        monkeypatch.setattr(labelsense_dask, "ROW_SHARE", 1e-9)
+        monkeypatch.setattr("labelsense.dask.pieces.ROW_SHARE", 1e-9)
         with pytest.raises(MemoryError, match="The rows take .* GB, and the 2 workers have room for 0.0 GB. Use more"):
             DaskCompressedLabelClassifier(**PARTS, client=client).fit(blocks(X), blocks(Y))
 
