@@ -63,7 +63,7 @@ def predict(
         with connected(scheduler, workers) as client:
             rows = require_dask().read(data, format, names_of(text_fields))
             task = _Answer(load_model(model), k, threshold)
-            answers = chain.from_iterable(require_dask().in_order(task, rows, client))
+            answers = chain.from_iterable(require_dask().pieces.in_order(task, rows, client))
             return _show(answers, output, json)
     batches = stream_examples(data, format, ROWS, names_of(text_fields))
     _show(_answers(load_model(model, mmap=True), batches, k, threshold), output, json)

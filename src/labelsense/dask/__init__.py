@@ -14,6 +14,6 @@ except ImportError:
 from labelsense.dask.chunks import DaskChunks
 from labelsense.dask.classifier import DaskCompressedLabelClassifier
 from labelsense.dask.files import connect, train_files
-from labelsense.dask.pieces import Rows, in_order, read
+from labelsense.dask.pieces import Rows, read
 
-__all__ = ["DaskChunks", "DaskCompressedLabelClassifier", "Rows", "connect", "in_order", "read", "train_files"]
+__all__ = ["DaskChunks", "DaskCompressedLabelClassifier", "Rows", "connect", "read", "train_files"]
