@@ -37,7 +37,7 @@ def main(folder):
     packages = [packages[i] for i in random.permutation(len(packages))]
     sources = list({package["source"]: package for package in packages}.values())
     made = {
-        "titles": titles([package for package in sources if len(body(package)) >= 100], 14_000, 5000),
+        "titles": titles([package for package in sources if len(body(package)) >= 100], 10_500, 4800),
         "sections": sections(sources, 10_700, 5000),
         "bodies": bodies(packages, 7000, 3000),
         "icons": icons(300),
