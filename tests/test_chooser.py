@@ -196,6 +196,32 @@ def fitted(documents):
     return CompressedLabelClassifier(random_state=0).fit(X[:400], Y[:400])
 
 
+@pytest.mark.parametrize(
+    ("budget", "held_out", "copies", "expected"),
+    [
+        ("accurate", "auto", True, True),
+        ("accurate", "auto", False, False),
+        ("accurate", "last", False, True),
+        ("accurate", "rows", True, False),
+        ("balanced", "last", True, False),
+    ],
+)
+def test_runs_are_left_out_where_there_is_time_and_rows_are_nearly_copies(
+    budget, held_out, copies, expected, documents, monkeypatch
+):
+    seen = []
+
+    def spy(*arguments, in_runs, **options):
+        seen.append(in_runs)
+        return choose(*arguments, in_runs=in_runs, **options)
+
+    monkeypatch.setattr("labelsense.plan.choose", spy)
+    rows = np.repeat(np.arange(50), 2) if copies else np.arange(100)
+    X, Y = (part[rows] for part in documents)
+    CompressedLabelClassifier(budget=budget, held_out=held_out, random_state=0).fit(X, Y)
+    assert seen == [expected]
+
+
 class TestDefault:
     def test_beats_the_paper_and_expects_what_it_gets(self, documents, fitted):
         X, Y = documents[0][400:], documents[1][400:]

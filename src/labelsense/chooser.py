@@ -95,13 +95,12 @@ def choose(
     the first one does unless another is clearly better; one that is clearly worse with the penalty that was best for
     another is given up, unless the budget is thorough.
 
-    Where rows come in runs of related ones, those next to a row tell much of it that nothing will tell of new rows. A
-    thorough choice then leaves them out with it.
+    If rows come in runs of related ones, those next to a row tell much of it that nothing will tell of new rows, and
+    are left out with it.
     """
     random = check_random_state(random_state)
     rows, some = sample(Y, budget.sample, random)
     seconds = _kernel_seconds(X, choose_measurements(Y.shape[1], budget)) if kernels else math.inf
-    in_runs = in_runs and budget.thorough
     words = scalings(X) if scale else [None]
     choice = choose_by(X[rows], some, budget, random, refined, words, seconds, in_runs)
     if not budget.thorough or len(rows) == X.shape[0]:

@@ -75,6 +75,7 @@ class PlannedPredictor(LabelPredictor):
             return Plan(compressor, self._make_learner(), decoder, refiner, None, None)
         kernels = not weighted and not self.updatable
         budget, scale = BUDGETS[self.budget], self.features is None
+        in_runs = budget.thorough and self.held_out != "rows"  # a second look at the rows, where there is time for it
         choice = choose(
             X,
             Y,
@@ -83,7 +84,7 @@ class PlannedPredictor(LabelPredictor):
             kernels=kernels,
             refined=refiner is not None,
             random_state=seed,
-            in_runs=self.held_out == "last" or (self.held_out == "auto" and come_in_runs(X, random_state=0)),
+            in_runs=in_runs and (self.held_out == "last" or come_in_runs(X, random_state=0)),
         )
         learner = choice.learner.set_params(random_state=seed)
         if self.updatable:

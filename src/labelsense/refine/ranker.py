@@ -38,7 +38,7 @@ class Settings(NamedTuple):
     """
 
     C: float = 1.0
-    tol: float = 0.5  # at a tenth of it the precision is the same, for half as much time again
+    tol: float = 0.5  # with a fifth of it the precision is the same, for half as much time again
     max_rounds: int = 300
     smallest: float = SMALLEST
 
