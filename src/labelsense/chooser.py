@@ -135,10 +135,9 @@ def choose_by(
         rival = trial.best()
         if rival.precision > (1 + budget.gain) * best.precision:
             best = rival
-    learner = best.make_learner()
     operator, decoder, _ = trial.reconstruction
-    curve = precision_curve(scaled[best.features], trial.Y, learner, operator, decoder, fewer(operator.n_measurements))
-    return Choice(best.features, learner, tuple(trial.tried), curve)
+    curve = precision_curve(trial.said[best.family], Y, operator, decoder, fewer(operator.n_measurements))
+    return Choice(best.features, best.make_learner(), tuple(trial.tried), curve)
 
 
 def settle(choice: Choice, X: Any, Y: CSR, budget: Budget, random: Any, refined: bool, in_runs: bool = False) -> Choice:

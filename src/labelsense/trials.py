@@ -52,6 +52,11 @@ class Tried:
         """The mean of P@1, P@3 and P@5."""
         return sum(self.figures.values()) / len(self.figures)
 
+    @property
+    def family(self) -> tuple[str | None, bool]:
+        """The scaling, and whether there is a kernel."""
+        return self.features, self.gamma is not None
+
     def clearly_beats(self, other: Tried, errors: float = 2) -> bool:
         """Whether it is better by more than some standard errors of the difference."""
         more = self.by_row - other.by_row
@@ -88,6 +93,7 @@ class Trial:
     def __init__(self, X: Any, Y: CSR, m: int, refined: bool, seed: int, in_runs: bool = False) -> None:
         self.X, self.Y, self.refined, self.in_runs, self.tried = X, Y, refined, in_runs, list[Tried]()
         self.nearest: dict[str | None, FloatArray] = {}  # the precision of centroids, by scaling
+        self.said: dict[tuple[str | None, bool], FloatArray] = {}  # what the best of each family predicts
         operator = WhitenedCompressor(m, random_state=seed).fit(Y).operator_
         self.Z = operator.compress(Y)
         self.reconstruction = Reconstruction.by(OMPDecoder(penalty=0.1), operator)
@@ -153,6 +159,8 @@ class Trial:
         figures = {f"P@{k}": float(values.mean()) for k, values in zip(KS, by_row, strict=True)}
         tried = Tried(word, learner.alpha, gamma, figures, by_row.mean(axis=0), time.perf_counter() - start)
         log("tried %s: precision %.4f", tried, tried.precision)
+        if all(tried.precision > other.precision for other in self.tried if other.family == tried.family):
+            self.said[tried.family] = H
         self.tried.append(tried)
         return tried.precision
 
@@ -168,13 +176,12 @@ def _leave_runs_out(learner: Learner, X: Any, Z: FloatArray) -> FloatArray:
 
 
 def precision_curve(
-    X: Any, Y: CSR, learner: Learner, operator: Operator, decoder: Decoder, ms: Sequence[int], ks: Sequence[int] = KS
+    H: FloatArray, Y: CSR, operator: Operator, decoder: Decoder, ms: Sequence[int], ks: Sequence[int] = KS
 ) -> list[dict[str, float]]:
     """Return the precision that some of the measurements give, without refinement, for several numbers of them.
 
-    The regressions do not depend on each other, so one fit has all of them. Rows are predicted out of sample.
+    The regressions do not depend on each other, so one fit has all of them. H are predictions out of sample.
     """
-    H = learner.fit_out_of_sample(X, operator.compress(Y))
     curve = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # supports that do not fit are tried on purpose

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ranker.hpp"
+#include "simd.hpp"
 
 namespace labelsense {
 
@@ -29,10 +30,11 @@ class Booster {
     static constexpr int64_t BINS = 64, SAMPLE = 20000;
 
     Booster(const float* features, const uint8_t* truth, int64_t n, int64_t width, const BoostingSettings& settings)
-        : n_(n), width_(width), settings_(settings), truth_(truth, truth + n), bins_(n * width), odds_(n), gradients_(n),
-          rows_(n), drawn_(width) {
+        : n_(n), width_(width), settings_(settings), truth_(truth, truth + n), bins_(n * width), odds_(round_up(n, 4)),
+          gradients_(n), rows_(n), aside_(n), drawn_(width) {
         std::iota(drawn_.begin(), drawn_.end(), 0);
-        for (int64_t f = 0; f < width; ++f) put_into_bins(features, f);
+        for (int64_t f = 0; f < width; ++f) choose_bins(features, f);
+        put_into_bins(features);
         const double share = std::accumulate(truth_.begin(), truth_.end(), 0.0) / static_cast<double>(n);
         baseline = std::log(share / (1 - share));
         std::fill(odds_.begin(), odds_.end(), baseline);
@@ -41,10 +43,7 @@ class Booster {
     // Adds trees.
     void grow(int64_t trees) {
         for (int64_t t = 0; t < trees; ++t) {
-            for (int64_t i = 0; i < n_; ++i) {
-                const double p = 1 / (1 + std::exp(-odds_[i]));
-                gradients_[i] = {p - truth_[i], p * (1 - p)};
-            }
+            take_gradients();
             grow_tree();
         }
     }
@@ -56,26 +55,19 @@ class Booster {
     std::vector<int32_t> left;     // the right child follows it
 
   private:
-    struct Gradient {
-        double first, second;
-    };
-    struct Sum {
-        double first = 0, second = 0;
-        int64_t rows = 0;
-        void add(const Gradient& g) { first += g.first, second += g.second, ++rows; }
-        void add(const Sum& o) { first += o.first, second += o.second, rows += o.rows; }
-        Sum without(const Sum& o) const { return {first - o.first, second - o.second, rows - o.rows}; }
-    };
+    // The first and the second derivative of the loss, and how many rows they are of: one addition for all of them.
+    using Sum = d4;
+    enum { FIRST, SECOND, ROWS };
     struct Leaf {
         int64_t begin, end;  // of rows_
         int32_t node;
-        Sum total;
+        Sum total = {};
         std::vector<Sum> sums;  // by drawn feature and bin
         double gain = 0;
         int64_t split_feature = -1, split_bin = 0;
     };
 
-    void put_into_bins(const float* features, int64_t f) {
+    void choose_bins(const float* features, int64_t f) {
         std::vector<float> seen;
         const int64_t step = std::max<int64_t>(1, n_ / SAMPLE);
         for (int64_t i = 0; i < n_; i += step) seen.push_back(features[i * width_ + f]);
@@ -86,11 +78,29 @@ class Booster {
             const float cut = seen[std::max<int64_t>(0, b * size / BINS - 1)];
             if (cut < seen.back() && (cuts.empty() || cut > cuts.back())) cuts.push_back(cut);
         }
-        for (int64_t i = 0; i < n_; ++i) {
-            auto place = std::lower_bound(cuts.begin(), cuts.end(), features[i * width_ + f]);
-            bins_[i * width_ + f] = static_cast<uint8_t>(place - cuts.begin());
-        }
         cuts_.push_back(std::move(cuts));
+    }
+
+    // A bin is how many cuts are below, of all of them at once: a search would guess, and guess wrong half of the time.
+    void put_into_bins(const float* features) {
+        std::vector<float> padded(width_ * BINS, INFINITY);
+        for (int64_t f = 0; f < width_; ++f) std::copy(cuts_[f].begin(), cuts_[f].end(), padded.begin() + f * BINS);
+        for (int64_t e = 0; e < n_ * width_; ++e) {
+            const float* cuts = padded.data() + e % width_ * BINS;
+            i8 below = {};
+            for (int64_t b = 0; b < BINS; b += LANES) below -= load(cuts + b) < features[e];
+            bins_[e] = static_cast<uint8_t>(total_of_lanes(below));
+        }
+    }
+
+    void take_gradients() {
+        for (int64_t i = 0; i < n_; i += 4) {
+            d4 odds;
+            std::memcpy(&odds, odds_.data() + i, sizeof odds);
+            const d4 p = 1 / (1 + exponential(-odds)), second = p * (1 - p);
+            for (int64_t j = 0; j < std::min<int64_t>(4, n_ - i); ++j)
+                gradients_[i + j] = Sum{p[j] - truth_[i + j], second[j], 1, 0};
+        }
     }
 
     void grow_tree() {
@@ -99,7 +109,7 @@ class Booster {
         roots.push_back(static_cast<int64_t>(feature.size()));
         std::vector<Leaf> leaves(1);
         leaves[0].begin = 0, leaves[0].end = n_, leaves[0].node = add_node();
-        for (const Gradient& g : gradients_) leaves[0].total.add(g);
+        for (const Sum& g : gradients_) leaves[0].total += g;
         sum_rows(leaves[0]);
         find_split(leaves[0]);
         while (static_cast<int64_t>(leaves.size()) < settings_.leaves) {
@@ -110,7 +120,7 @@ class Booster {
             leaves.push_back(std::move(right));
         }
         for (const Leaf& leaf : leaves) {
-            const double step = -settings_.rate * leaf.total.first / (leaf.total.second + settings_.penalty);
+            const double step = -settings_.rate * leaf.total[FIRST] / (leaf.total[SECOND] + settings_.penalty);
             value[leaf.node] = step;
             for (int64_t i = leaf.begin; i < leaf.end; ++i) odds_[rows_[i]] += step;
         }
@@ -123,26 +133,28 @@ class Booster {
 
     void sum_rows(Leaf& leaf) {
         const int64_t drawn = settings_.n_features;
+        const int64_t* columns = drawn_.data();
         leaf.sums.assign(drawn * BINS, Sum{});
         for (int64_t i = leaf.begin; i < leaf.end; ++i) {
             const uint8_t* bins = bins_.data() + int64_t{rows_[i]} * width_;
-            const Gradient g = gradients_[rows_[i]];
-            for (int64_t f = 0; f < drawn; ++f) leaf.sums[f * BINS + bins[drawn_[f]]].add(g);
+            const Sum g = gradients_[rows_[i]];
+            Sum* sums = leaf.sums.data();
+            for (int64_t f = 0; f < drawn; ++f, sums += BINS) sums[bins[columns[f]]] += g;
         }
     }
 
-    double strength(const Sum& sum) const { return sum.first * sum.first / (sum.second + settings_.penalty); }
+    double strength(const Sum& sum) const { return sum[FIRST] * sum[FIRST] / (sum[SECOND] + settings_.penalty); }
 
     void find_split(Leaf& leaf) {
         leaf.gain = 0;
-        const double whole = strength(leaf.total);
+        const double whole = strength(leaf.total), least = static_cast<double>(settings_.least_rows);
         for (int64_t f = 0; f < settings_.n_features; ++f) {
-            Sum below;
+            Sum below = {};
             for (int64_t b = 0; b < static_cast<int64_t>(cuts_[drawn_[f]].size()); ++b) {
-                below.add(leaf.sums[f * BINS + b]);
-                const Sum above = leaf.total.without(below);
-                if (below.rows < settings_.least_rows) continue;
-                if (above.rows < settings_.least_rows) break;
+                below += leaf.sums[f * BINS + b];
+                const Sum above = leaf.total - below;
+                if (below[ROWS] < least) continue;
+                if (above[ROWS] < least) break;
                 const double gain = strength(below) + strength(above) - whole;
                 if (gain > leaf.gain) leaf.gain = gain, leaf.split_feature = f, leaf.split_bin = b;
             }
@@ -153,13 +165,11 @@ class Booster {
     Leaf split(Leaf& leaf) {
         const int64_t f = leaf.split_feature, column = drawn_[f];
         const uint8_t bin = static_cast<uint8_t>(leaf.split_bin);
-        auto middle = std::stable_partition(rows_.begin() + leaf.begin, rows_.begin() + leaf.end,
-                                            [&](int32_t i) { return bins_[int64_t{i} * width_ + column] <= bin; });
         Leaf right;
-        right.begin = middle - rows_.begin(), right.end = leaf.end;
-        for (int64_t b = 0; b <= leaf.split_bin; ++b) right.total.add(leaf.sums[f * BINS + b]);
+        right.begin = part(leaf.begin, leaf.end, column, bin), right.end = leaf.end;
+        for (int64_t b = 0; b <= leaf.split_bin; ++b) right.total += leaf.sums[f * BINS + b];
         std::swap(right.total, leaf.total);
-        right.total = right.total.without(leaf.total);
+        right.total -= leaf.total;
         feature[leaf.node] = static_cast<int32_t>(column);
         value[leaf.node] = cuts_[column][bin];
         const int32_t child = add_node();
@@ -167,21 +177,34 @@ class Booster {
         left[leaf.node] = child;
         leaf.node = child, leaf.end = right.begin;
         std::vector<Sum> both = std::move(leaf.sums);
-        Leaf &smaller = right.total.rows < leaf.total.rows ? right : leaf, &larger = &smaller == &right ? leaf : right;
+        Leaf &smaller = right.total[ROWS] < leaf.total[ROWS] ? right : leaf, &larger = &smaller == &right ? leaf : right;
         sum_rows(smaller);
         larger.sums = std::move(both);
-        for (size_t e = 0; e < larger.sums.size(); ++e) larger.sums[e] = larger.sums[e].without(smaller.sums[e]);
+        for (size_t e = 0; e < larger.sums.size(); ++e) larger.sums[e] -= smaller.sums[e];
         find_split(leaf);
         find_split(right);
         return right;
+    }
+
+    // Puts the rows up to a bin first, in their order, and returns where the others begin. No branch depends on a row.
+    int64_t part(int64_t begin, int64_t end, int64_t column, uint8_t bin) {
+        int64_t low = begin, high = 0;
+        for (int64_t i = begin; i < end; ++i) {
+            const int32_t row = rows_[i];
+            const bool above = bins_[int64_t{row} * width_ + column] > bin;
+            rows_[low] = row, aside_[high] = row;
+            low += !above, high += above;
+        }
+        std::copy(aside_.begin(), aside_.begin() + high, rows_.begin() + low);
+        return low;
     }
 
     int64_t n_, width_;
     BoostingSettings settings_;
     std::vector<uint8_t> truth_, bins_;
     std::vector<double> odds_;
-    std::vector<Gradient> gradients_;
-    std::vector<int32_t> rows_;
+    std::vector<Sum> gradients_;
+    std::vector<int32_t> rows_, aside_;
     std::vector<int64_t> drawn_;
     std::vector<std::vector<float>> cuts_;
     Shuffler random_{0};

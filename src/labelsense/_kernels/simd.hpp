@@ -12,6 +12,8 @@ namespace labelsense {
 
 typedef float f8 __attribute__((vector_size(32)));
 typedef int32_t i8 __attribute__((vector_size(32)));
+typedef double d4 __attribute__((vector_size(32)));
+typedef int64_t l4 __attribute__((vector_size(32)));
 
 constexpr int64_t LANES = 8;
 
@@ -53,6 +55,25 @@ inline int32_t least_lane(i8 x) {
     x = smaller(x, __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5));
     x = smaller(x, __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6));
     return x[0];
+}
+
+inline int32_t total_of_lanes(i8 x) {
+    x += __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3);
+    x += __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5);
+    x += __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6);
+    return x[0];
+}
+
+// e^x: 2^n e^r with |r| at most ln(2) / 2, and e^r by its series, which is exact to the last bit but one. Beyond e^700 it
+// is e^700.
+inline d4 exponential(d4 x) {
+    x = x > 700.0 ? d4{} + 700.0 : x;
+    x = x < -700.0 ? d4{} - 700.0 : x;
+    const d4 shifted = x * 1.4426950408889634 + 0x1.8p52;  // n is in the last bits
+    const d4 n = shifted - 0x1.8p52, r = (x - n * 0x1.62e42fefa3800p-1) - n * 0x1.ef35793c76730p-45;
+    d4 sum = {};
+    for (int k = 13; k > 0; --k) sum = (sum + 1) * (r * (1.0 / k));
+    return (d4)((l4)(sum + 1) + ((l4)shifted << 52));
 }
 
 // Zeroed floats on a cache line boundary, padded to whole lines.

@@ -209,7 +209,8 @@ def _measure(model: CompressedLabelClassifier, plan: Any, X: Any, Y: CSR, rows: 
     compressor = clone(plan.compressor).set_params(n_measurements=max(ms))
     operator = compressor.fit_rows(X, Y).operator_
     decoder = clone(plan.decoder).fit_labels(Y)
-    measured = precision_curve(X, Y, clone(plan.learner), operator, decoder, sorted(ms), ks)
+    H = clone(plan.learner).fit_out_of_sample(X, operator.compress(Y))
+    measured = precision_curve(H, Y, operator, decoder, sorted(ms), ks)
     perfect = perfect_curve(Y, operator, decoder, sorted(ms), ks)
     return tuple(
         Option(int(one.pop("n_measurements")), perfect=other, measured=one)
@@ -238,9 +239,9 @@ def _rehearse(
         assert report is not None
         expected = report.expected
         if clf.refiner_ is None:
-            m = clf.compressor_.operator_.n_measurements
-            learner = clf.learner_.unfitted()
-            curve = precision_curve(X[rows], Y[rows], learner, clf.compressor_.operator_, clf.decoder_, [m])[0]
+            operator = clf.compressor_.operator_
+            H = clf.learner_.unfitted().fit_out_of_sample(X[rows], operator.compress(Y[rows]))
+            curve = precision_curve(H, Y[rows], operator, clf.decoder_, [operator.n_measurements])[0]
             expected = {**{name: curve[name] for name in PRECISIONS}, "rows": float(size)}
         found.append(
             Rehearsal(

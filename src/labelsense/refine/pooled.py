@@ -58,15 +58,13 @@ class PooledModel:
         """
         fold = row % FOLDS
         parts = [fold != number for number in range(FOLDS + 1)]  # all of them, for the last one
-        models = [cls._fit_linear(F[part], truth[part]) for part in parts]  # each on all cores
 
-        def add_trees(one: slice) -> None:
+        def fit(one: slice) -> PooledModel:
             part = parts[one.start]
-            models[one.start]._add_trees(F[part], truth[part])
+            return cls._fit(F[part], truth[part])
 
         with plain_algebra:
-            map_rows(add_trees, len(models), 1, -1)
-        final = models.pop()
+            *models, final = map_rows(fit, len(parts), 1, -1)
         out = np.empty(len(F), np.float32)
         for model, part in zip(models, parts, strict=False):
             out[~part] = model.predict(F[~part])
@@ -84,19 +82,22 @@ class PooledModel:
         return model, model.predict(F)
 
     @classmethod
-    def _fit_linear(cls, F: FloatArray, truth: NDArray[np.bool_]) -> PooledModel:
-        mean, scale = F.mean(axis=0, dtype=np.float64), F.std(axis=0, dtype=np.float64)
-        scale[scale == 0] = 1
+    def _fit(cls, F: FloatArray, truth: NDArray[np.bool_]) -> PooledModel:
         some = slice(None, None, max(1, -(-len(F) // LINEAR_PAIRS)))
-        if truth[some].all() or not truth[some].any():
-            return cls(mean, scale, np.zeros(F.shape[1]), _share_log_odds(truth))
-        linear = LogisticRegression(solver="newton-cholesky", max_iter=100).fit((F[some] - mean) / scale, truth[some])
-        return cls(mean, scale, linear.coef_[0], float(linear.intercept_[0]))
-
-    def _add_trees(self, F: FloatArray, truth: NDArray[np.bool_]) -> None:
-        likely = self._linear(F) >= logit(LIKELY)
+        model = cls._fit_linear(F[some].astype(np.float64), truth[some])
+        likely = model._linear(F) >= logit(LIKELY)
         if 0 < truth[likely].sum() < likely.sum():
-            self.trees = BoostedTrees.train(F[likely], truth[likely])
+            model.trees = BoostedTrees.train(F[likely], truth[likely])
+        return model
+
+    @classmethod
+    def _fit_linear(cls, F: DoubleArray, truth: NDArray[np.bool_]) -> PooledModel:
+        mean, scale = F.mean(axis=0), F.std(axis=0)
+        scale[scale == 0] = 1
+        if truth.all() or not truth.any():
+            return cls(mean, scale, np.zeros(F.shape[1]), _share_log_odds(truth))
+        linear = LogisticRegression(solver="newton-cholesky", max_iter=100).fit((F - mean) / scale, truth)
+        return cls(mean, scale, linear.coef_[0], float(linear.intercept_[0]))
 
     def predict(self, F: FloatArray) -> FloatArray:
         """Return the probability of each pair."""
