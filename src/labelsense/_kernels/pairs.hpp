@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <utility>
 #include <vector>
 
@@ -25,13 +24,8 @@ class Shortlist {
         float* sum = sum_.get();
         std::fill(sum, sum + d_, 0.0f);
         for (size_t s = 0; s < scores.size(); ++s) add(scores[s], weights[s]);
-        top_largest(sum, d_, k_, top_);
-        chosen_.assign(top_.begin(), top_.end());
-        chosen_.insert(chosen_.end(), sure, sure + n_sure);
-        std::sort(chosen_.begin(), chosen_.end());
-        auto end = std::unique(chosen_.begin(), chosen_.end());
-        std::copy(chosen_.begin(), end, labels);
-        return end - chosen_.begin();
+        largest_places(sum, d_, k_, top_);
+        return std::set_union(top_.begin(), top_.end(), sure, sure + n_sure, labels) - labels;
     }
 
   private:
@@ -64,8 +58,7 @@ class Shortlist {
 
     int64_t d_, k_;
     Floats sum_;
-    std::vector<int64_t> top_;
-    std::vector<int32_t> chosen_;
+    std::vector<int32_t> top_;
 };
 
 // The k labels with the largest w_j' x_i of each row of X (n, p), given W by features, (p, d), of those that have one of the
@@ -128,18 +121,21 @@ inline void margins_by_feature(const SparseRows& X, int64_t begin, int64_t end, 
 // best of the row, its rank there (equal scores share the better one), and the best.
 inline void standing(const int64_t* indptr, int64_t begin, int64_t end, const float* scores, int64_t width, int64_t first,
                      float* out) {
-    std::vector<float> sorted;
+    std::vector<float> padded;
     for (int64_t i = begin; i < end; ++i) {
-        const float *start = scores + indptr[i], *stop = scores + indptr[i + 1];
-        sorted.assign(start, stop);
-        std::sort(sorted.begin(), sorted.end(), std::greater<float>());
-        for (int64_t c = indptr[i]; c < indptr[i + 1]; ++c) {
-            float* to = out + c * width + first;
-            auto place = std::lower_bound(sorted.begin(), sorted.end(), scores[c], std::greater<float>());
-            to[0] = scores[c];
-            to[1] = scores[c] - sorted.front();
-            to[2] = static_cast<float>(place - sorted.begin());
-            to[3] = sorted.front();
+        const int64_t k = indptr[i + 1] - indptr[i];
+        const float* here = scores + indptr[i];
+        padded.assign(here, here + k);
+        padded.resize(round_up(k, LANES));
+        const float best = largest(Itself{here}, 0, k);
+        for (int64_t c = 0; c < k; c += LANES) {
+            const f8 mine = load(padded.data() + c);
+            i8 above = {};  // of eight scores, how many of all: to compare each with each is faster than to sort
+            for (int64_t other = 0; other < k; ++other) above -= here[other] > mine;
+            for (int64_t lane = 0; lane < std::min(LANES, k - c); ++lane) {
+                float* to = out + (indptr[i] + c + lane) * width + first;
+                to[0] = mine[lane], to[1] = mine[lane] - best, to[2] = static_cast<float>(above[lane]), to[3] = best;
+            }
         }
     }
 }

@@ -19,6 +19,12 @@ struct Itself {  // c_j
     float scalar(int64_t j) const { return c[j]; }
 };
 
+struct Negative {  // -c_j
+    const float* c;
+    f8 vector(int64_t j) const { return -load(c + j); }
+    float scalar(int64_t j) const { return -c[j]; }
+};
+
 struct Absolute {  // |c_j|
     const float* c;
     f8 vector(int64_t j) const { return absolute(load(c + j)); }
@@ -179,6 +185,38 @@ void top_places(const Values& values, int64_t d, int64_t k, std::vector<int64_t>
     for (const auto& entry : best.sorted()) top.push_back(entry.place);
 }
 
+inline int64_t count_above(const float* x, int64_t d, float bar) {
+    i8 above = {};
+    int64_t j = 0;
+    for (; j + LANES <= d; j += LANES) above -= load(x + j) > bar;
+    int64_t count = total_of_lanes(above);
+    for (; j < d; ++j) count += x[j] > bar;
+    return count;
+}
+
+// The k places with the largest of d finite values, ascending; ties go to the lowest. What divides them from the others is
+// found by halving: a dozen counts take less time than to keep the k largest in order.
+inline void largest_places(const float* x, int64_t d, int64_t k, std::vector<int32_t>& places) {
+    places.clear();
+    float high = largest(Itself{x}, 0, d), low = -INFINITY;
+    if (k < d) {
+        low = std::nextafter(-largest(Negative{x}, 0, d), -INFINITY);
+        for (float middle = low; (middle = low + (high - low) / 2) > low && middle < high;) {
+            const int64_t above = count_above(x, d, middle);
+            (above < k ? high : low) = middle;
+            if (above == k) break;
+        }
+    }
+    // Between them is one value at most, that of `high`: of those that have it, as many as there is room for.
+    int64_t room = k - count_above(x, d, high);
+    for (int64_t b = 0; b < d; b += CHUNK) {
+        const int64_t end = std::min(b + CHUNK, d);
+        if (!(largest(Itself{x}, b, end) > low)) continue;
+        for (int64_t j = b; j < end; ++j)
+            if (x[j] > high || (x[j] > low && room-- > 0)) places.push_back(static_cast<int32_t>(j));
+    }
+}
+
 // The k largest entries of each row of a sparse matrix, largest first, in `labels` and `values` (n, k); the rest stays.
 inline void top_entries(const int64_t* indptr, const int32_t* indices, const double* data, int64_t n, int64_t k,
                         int64_t* labels, float* values) {
@@ -191,8 +229,7 @@ inline void top_entries(const int64_t* indptr, const int32_t* indices, const dou
     }
 }
 
-// The k columns with the largest |c_j|, and with the largest c_j.
+// The k columns with the largest |c_j|.
 inline void top_abs(const float* c, int64_t d, int64_t k, std::vector<int64_t>& top) { top_places(Absolute{c}, d, k, top); }
-inline void top_largest(const float* c, int64_t d, int64_t k, std::vector<int64_t>& top) { top_places(Itself{c}, d, k, top); }
 
 }  // namespace labelsense

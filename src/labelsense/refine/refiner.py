@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, check_random_state
 
+from labelsense._blocks import map_rows, plain_algebra
 from labelsense._progress import log
 from labelsense._storage import require, storable
 from labelsense._typing import CSR, FloatArray, IntArray, RandomState
@@ -31,6 +32,7 @@ FOLDS, FEWER_FOLDS, MANY_ROWS = 10, 6, 10_000  # from so many rows on, a model o
 MOST_LAST = 1000  # rows; otherwise the last ones are a tenth
 LEAST_ROWS = 10
 KS = (1, 3, 5)
+JUDGED_ROWS, JUDGED_NUMBERS = 256, 2**20
 ALL = "all, pooled"
 
 
@@ -146,8 +148,15 @@ class Refiner(BaseEstimator):
 
     def predict(self, X: Any, H: FloatArray, reconstruction: Reconstruction) -> CSR:
         """Return the probabilities of the candidates of each row, as CSR (n, d)."""
-        candidates, F = self._stage.pairs(as_rows(X), H, reconstruction)
-        return candidates.matrix(self._pooled.predict(F))
+        rows = as_rows(X)
+
+        def judge(block: slice) -> CSR:
+            candidates, F = self._stage.pairs(rows[block], H[block], reconstruction)
+            return candidates.matrix(self._pooled.predict(F))
+
+        size = max(1, min(JUDGED_ROWS, JUDGED_NUMBERS // reconstruction.operator.n_labels))
+        with plain_algebra:
+            return sp.vstack(map_rows(judge, len(H), size, -1), format="csr")
 
     def opinions(self, X: Any, H: FloatArray, reconstruction: Reconstruction) -> tuple[CSR, dict[str, CSR]]:
         """Return what :meth:`predict` does, and the place of each candidate by every judge alone, the best being 1."""

@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -160,6 +161,11 @@ class MemoryDesign(Design):
     """A design whose rows are in memory, so that each of them can meet each other."""
 
     in_memory = True
+
+    @cached_property
+    def squared_lengths(self) -> FloatArray:
+        """The squared length of each row, (n,), in the precision of inner products."""
+        return self.row_squares().astype(np.float32)
 
     @abstractmethod
     def outer_gram(self, kind: Precision = np.float32) -> Any:

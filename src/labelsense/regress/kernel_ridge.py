@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from labelsense._blocks import row_blocks
+from labelsense._blocks import map_rows, plain_algebra
 from labelsense._memory import available_memory
 from labelsense._progress import log, verbosity
 from labelsense._storage import require, require_array, storable
@@ -30,7 +30,6 @@ from labelsense.regress.dual import DualSystem, leave_fold_out
 from labelsense.regress.in_memory import SparseDesign, as_design, dense_product
 from labelsense.regress.kernel_blocks import LANDMARKS, KernelStrips, solve_by_strips
 from labelsense.regress.kernels import (
-    KERNEL_ROWS,
     KERNELS,
     Kernel,
     RBFKernel,
@@ -43,6 +42,7 @@ from labelsense.regress.penalty import descend, errors_downhill
 from labelsense.regress.ridge_cost import BLAS
 
 LOO_ROWS = 4000  # rows on which alpha and gamma are chosen: a Cholesky factor of them costs little
+PREDICTED_ROWS = 128  # of new rows at a time, by each thread
 EMPTY_COLUMNS = 2**22  # that stored rows may have, whatever is in them
 GAMMAS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
@@ -166,11 +166,13 @@ class KernelRidgeLearner(Learner):
     def predict(self, X: Any) -> FloatArray:
         check_is_fitted(self)
         X = check_new_rows(self, X)
-        with np.errstate(over="ignore", invalid="ignore"):
-            parts = [
-                dense_product(cross_kernel(self.kernel_, as_design(X[rows]), self._design), self.dual_coef_)
-                for rows in row_blocks(X.shape[0], KERNEL_ROWS)
-            ]
+
+        def predict(rows: slice) -> FloatArray:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return dense_product(cross_kernel(self.kernel_, as_design(X[rows]), self._design), self.dual_coef_)
+
+        with plain_algebra:
+            parts = map_rows(predict, X.shape[0], PREDICTED_ROWS, -1)
         return self._shape_like_fit(check_predictions(np.concatenate(parts), X))
 
     def unfitted(self) -> KernelRidgeLearner:

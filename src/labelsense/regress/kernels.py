@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from labelsense._blocks import row_blocks
+from labelsense._blocks import map_rows
 from labelsense._progress import report_progress
 from labelsense._storage import storable
 from labelsense._typing import FloatArray
@@ -15,7 +15,7 @@ from labelsense._validation import check_count, check_real
 from labelsense.errors import InputError
 from labelsense.regress.design import MemoryDesign
 
-KERNEL_ROWS = 1024  # rows of a block of the kernel matrix
+KERNEL_ROWS = 256  # rows of a block of the kernel matrix
 
 
 class Kernel(BaseEstimator, ABC):
@@ -149,7 +149,7 @@ KERNELS = {"rbf": RBFKernel, "polynomial": PolynomialKernel, "cosine": CosineKer
 
 def check_kernel(kernel: Kernel, design: MemoryDesign) -> None:
     """Refuse rows for which the kernel overflows: a kernel matrix has its largest entry on the diagonal."""
-    longest = squared_lengths(design).max(keepdims=True)
+    longest = design.squared_lengths.max(keepdims=True)
     value = float(kernel.evaluate(longest[:, None].copy(), longest, longest)[0, 0])
     if not np.isfinite(value):
         raise InputError(
@@ -160,20 +160,17 @@ def check_kernel(kernel: Kernel, design: MemoryDesign) -> None:
 
 def kernel_matrix(kernel: Kernel, design: MemoryDesign) -> FloatArray:
     """Return the kernel matrix of the rows, (n, n). Only its lower triangle is right."""
-    K = design.outer_gram()
-    squares = squared_lengths(design)
-    for rows in row_blocks(len(K), KERNEL_ROWS):
+    K, squares = design.outer_gram(), design.squared_lengths
+
+    def evaluate(rows: slice) -> None:
         report_progress("kernel matrix", rows.start / len(K))
         block = np.ascontiguousarray(K[rows, : rows.stop])
         K[rows, : rows.stop] = kernel.evaluate(block, squares[rows], squares[: rows.stop])
+
+    map_rows(evaluate, len(K), KERNEL_ROWS, -1)
     return K
 
 
 def cross_kernel(kernel: Kernel, left: MemoryDesign, right: MemoryDesign) -> FloatArray:
     """Return the kernel matrix between two sets of rows."""
-    return kernel.evaluate(left.times_rows_of(right), squared_lengths(left), squared_lengths(right))
-
-
-def squared_lengths(design: MemoryDesign) -> FloatArray:
-    """Return the squared length of each row, in the precision of inner products."""
-    return design.row_squares().astype(np.float32)
+    return kernel.evaluate(left.times_rows_of(right), left.squared_lengths, right.squared_lengths)
