@@ -95,12 +95,7 @@ inline void margins(const SparseRows& X, int64_t begin, int64_t end, int64_t p, 
         for (int64_t e = X.indptr[i]; e < X.indptr[i + 1]; ++e) x[X.indices[e]] = X.data[e];
         for (int64_t c = indptr[i]; c < indptr[i + 1]; ++c) {
             const int64_t j = labels[c];
-            int64_t e = W.indptr[j];
-            d4 sums = {bias[j]};  // four, so that none waits for another
-            for (; e + 4 <= W.indptr[j + 1]; e += 4)
-                for (int64_t i = 0; i < 4; ++i) sums[i] += W.data[e + i] * x[W.indices[e + i]];
-            for (; e < W.indptr[j + 1]; ++e) sums[0] += W.data[e] * x[W.indices[e]];
-            out[c] = static_cast<float>((sums[0] + sums[1]) + (sums[2] + sums[3]));
+            out[c] = static_cast<float>(bias[j] + sparse_dot(W, j, x.data()));
         }
         for (int64_t e = X.indptr[i]; e < X.indptr[i + 1]; ++e) x[X.indices[e]] = 0;
     }

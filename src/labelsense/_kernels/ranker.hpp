@@ -73,11 +73,7 @@ class Ranker {
     }
 
   private:
-    double dot(int64_t i) const {
-        double sum = bias_;
-        for (int64_t e = X_.indptr[i]; e < X_.indptr[i + 1]; ++e) sum += w_[X_.indices[e]] * X_.data[e];
-        return sum;
-    }
+    double dot(int64_t i) const { return bias_ + sparse_dot(X_, i, w_.data()); }
 
     void add(int64_t i, double step) {
         for (int64_t e = X_.indptr[i]; e < X_.indptr[i + 1]; ++e) w_[X_.indices[e]] += step * X_.data[e];
