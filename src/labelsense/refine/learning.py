@@ -52,16 +52,31 @@ def learn(
     What this stage knows of a row was said by a learner and by sources that had not seen it, so nothing has to be said
     again: the candidates are the same, and classifiers of labels go on with the rows that were held out.
     """
-    sums = Sums.of(rest), Sums.of(held)
-    sources = sums[0].sources()
-    judges = [Correlations(reconstruction.operator), *sources]
-    inside, values = shortlist(judges, reconstruction, rest.X, rest.H, n_candidates)
-    outside, others = shortlist(judges, reconstruction, held.X, held.H, n_candidates)
+    sums = Sums.of(rest)
+    inside, habits, outside, values = _hear(sums, rest, held, reconstruction, n_candidates)
     X, Y = (sp.vstack(pair, format="csr") for pair in ((rest.X, held.X), (rest.Y, held.Y)))
     first, ranker = Ranker.train_twice(X, Y, concatenate([inside, outside]), len(rest.H), Settings(C=C))
-    others = np.concatenate([others, first.margins(held.X, outside)[None]])
+    values = np.concatenate([values, first.margins(held.X, outside)[None]])
+    return finish(held, outside, values, sums.label_counts, sums.plus(Sums.of(held)), habits, ranker, n_candidates)
+
+
+def judge(rest: Rows, held: Rows, reconstruction: Reconstruction, n_candidates: int, C: float = 1.0) -> Judged:
+    """Learn from rows, and judge others by it."""
+    sums = Sums.of(rest)
+    inside, habits, outside, values = _hear(sums, rest, held, reconstruction, n_candidates)
+    ranker = Ranker.train(rest.X, rest.Y, inside, Settings(C=C))
+    values = np.concatenate([values, ranker.margins(held.X, outside)[None]])
+    return describe(held, outside, values, habits, sums.label_counts)
+
+
+def _hear(
+    sums: Sums, rest: Rows, held: Rows, reconstruction: Reconstruction, n_candidates: int
+) -> tuple[Candidates, DoubleArray, Candidates, FloatArray]:
+    """Return the candidates of rows, the habits of labels in them, and candidates of others with what is said."""
+    judges = [Correlations(reconstruction.operator), *sums.sources()]
+    inside, values = shortlist(judges, reconstruction, rest.X, rest.H, n_candidates)
     habits = habit_sums(inside, own_values(judges, rest, inside, values), inside.are_in(rest.Y))
-    return finish(held, outside, others, sums[0].label_counts, sums[0].plus(sums[1]), habits, ranker, n_candidates)
+    return inside, habits, *shortlist(judges, reconstruction, held.X, held.H, n_candidates)
 
 
 def finish(
@@ -79,10 +94,17 @@ def finish(
     Given are the rows that were held out, with their candidates and what is said of each by all that have learned from
     the other rows; how many of the others have each label, and its habits there; and sums and classifiers of all rows.
     """
-    F = describe_pairs(held.X, candidates, values, *describe_habits(habits, label_counts))
+    judged = describe(held, candidates, values, habits, label_counts)
     habits = habits + habit_sums(candidates, values[:-1], candidates.are_in(held.Y))
-    whole = Stage(sums.sources(), n_candidates, ranker, *describe_habits(habits, sums.label_counts))
-    return Judged(candidates, F, held.Y), whole
+    return judged, Stage(sums.sources(), n_candidates, ranker, *describe_habits(habits, sums.label_counts))
+
+
+def describe(
+    held: Rows, candidates: Candidates, values: FloatArray, habits: DoubleArray, label_counts: IntArray
+) -> Judged:
+    """Return rows that were held out as judged by what has learned from the others. See :func:`finish`."""
+    F = describe_pairs(held.X, candidates, values, *describe_habits(habits, label_counts))
+    return Judged(candidates, F, held.Y)
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ class Ranker:
     def train_twice(
         cls, X: CSR, Y: CSR, candidates: Candidates, n_first: int, settings: Settings = USUAL
     ) -> tuple[Ranker, Ranker]:
-        """Do what :meth:`train` does for the first rows, then go on with all; return both. The second costs little."""
+        """Do what :meth:`train` does for the first rows, then go on with all; return both."""
         return cls.train_labels(X, *rows_of_labels(Y, candidates), n_first, settings)
 
     @classmethod

@@ -20,7 +20,7 @@ from labelsense._validation import check_count
 from labelsense.labels import count_labels, top_k
 from labelsense.metrics import best_f1_threshold, ranking_figures
 from labelsense.refine.candidates import concatenate
-from labelsense.refine.learning import Judged, Rows, learn
+from labelsense.refine.learning import Judged, Rows, judge, learn
 from labelsense.refine.pooled import PooledModel
 from labelsense.refine.ranker import Ranker
 from labelsense.refine.shortlist import Reconstruction, count_candidates
@@ -132,18 +132,20 @@ class Refiner(BaseEstimator):
         k = count_candidates(Y) if self.n_candidates == "auto" else min(int(self.n_candidates), Y.shape[1])
         rows, Z, parts = as_rows(X), reconstruction.operator.compress(Y), []
         folds, n_last = self._folds(Y.shape[0], last)
-        every = [*folds, *whole_fold(Y.shape[0])]
-        said = learner.fit_leaving_out(X, Z, every, sample_weight)
-        for number, ((rest, held), (H_rest, H_held)) in enumerate(zip(every, said, strict=True)):
-            if len(held):
+        whole = whole_fold(Y.shape[0])
+        said = learner.fit_leaving_out(X, Z, [*folds, *whole], sample_weight)
+        for number, ((rest, held), (H_rest, H_held)) in enumerate(zip([*folds, *whole], said, strict=True)):
+            inside, outside = Rows(rows[rest], H_rest, Y[rest]), Rows(rows[held], H_held, Y[held])
+            if number < len(folds):
                 log("refine: without fold %d of %d rows", number + 1, len(held))
             else:
                 log("refine: all rows")
-            inside, outside = Rows(rows[rest], H_rest, Y[rest]), Rows(rows[held], H_held, Y[held])
-            judged, stage = learn(inside, outside, reconstruction, k, self.C)
+            if number == (len(folds) if whole else 0):
+                judged, self._stage = learn(inside, outside, reconstruction, k, self.C)
+            else:
+                judged = judge(inside, outside, reconstruction, k, self.C)
             parts.append(judged)
-            if not number or not len(held):
-                self._stage, self.n_candidates_ = stage, k
+        self.n_candidates_ = k
         return self._judge(parts[: len(folds)], n_last)
 
     def predict(self, X: Any, H: FloatArray, reconstruction: Reconstruction) -> CSR:
