@@ -106,6 +106,12 @@ def test_all_figures_are_those_of_the_functions(case, unseen):
     assert ranking_figures(Y, top_k(scores, 8), [1])["recall@1"] == recall_at_k(Y, scores, 1)
 
 
+def test_labels_of_a_row_may_come_in_any_order():
+    top = TopK(np.array([[0, 2, 1]]), np.ones((1, 3)))
+    upside_down = sp.csr_array(([1, 1], [2, 0], [0, 2]), shape=(1, 3))
+    assert ranking_figures(upside_down, top, [1, 2]) == ranking_figures(sp.csr_array([[1, 0, 1]]), top, [1, 2])
+
+
 def test_a_hit_counts_at_its_own_place():
     Y, top = sp.csr_array([[1, 0, 1], [1, 0, 0]]), TopK(np.array([[1, 0, 2], [0, 2, -1]]), np.ones((2, 3)))
     assert rank_precision(Y, top, 3).tolist() == [0.5, 0.5, 0.5]

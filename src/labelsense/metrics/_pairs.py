@@ -19,8 +19,8 @@ def rows_of(M: CSR) -> IntArray:
 
 
 def are_true(Y: CSR, rows: IntArray, labels: IntArray) -> NDArray[np.bool_]:
-    """Return which pairs are true labels, by the canonical Y. Labels that have no column are not."""
-    d = Y.shape[1]
+    """Return which pairs are true labels, by Y without entries that are there twice; those without column are not."""
+    Y, d = Y if Y.has_sorted_indices else Y.sorted_indices(), Y.shape[1]
     true = rows_of(Y) * d + Y.indices  # ascending
     sought = rows * d + labels
     place = np.minimum(np.searchsorted(true, sought), max(len(true) - 1, 0))
