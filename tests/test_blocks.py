@@ -1,11 +1,14 @@
 """Work on rows by several threads."""
 
+import logging
 import threading
 
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from labelsense import _progress as progress
 from labelsense._blocks import map_rows, plain_algebra
+from labelsense._progress import report_progress
 
 
 def algebra_threads():
@@ -15,6 +18,30 @@ def algebra_threads():
 class TestMapRows:
     def test_blocks_come_back_in_order(self):
         assert map_rows(lambda rows: (rows.start, rows.stop), 7, 3, 2) == [(0, 3), (3, 6), (6, 7)]
+
+    def test_what_is_shown_here_is_shown_by_the_threads(self, caplog, monkeypatch):
+        monkeypatch.setattr(progress, "EVERY", 0)
+        with caplog.at_level(logging.INFO, "labelsense"), progress.verbosity(1):
+            map_rows(lambda rows: report_progress("work", rows.start / 4), 4, 1, 2)
+        assert sorted(caplog.messages) == ["work: 0 %", "work: 25 %", "work: 50 %", "work: 75 %"]
+
+    def test_work_that_nobody_waits_for_ends(self):
+        begun, ended = threading.Event(), threading.Event()
+
+        def work(rows):
+            if rows.start == 0:
+                begun.wait(10)
+                raise ZeroDivisionError
+            begun.set()
+            try:
+                while True:
+                    report_progress("work", 0.5)
+            finally:
+                ended.set()
+
+        with pytest.raises(ZeroDivisionError):
+            map_rows(work, 2, 1, 2)
+        assert ended.wait(10)
 
 
 class TestPlainAlgebra:

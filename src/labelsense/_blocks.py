@@ -8,11 +8,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import lru_cache
 from typing import Any, TypeVar
 
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
+
+from labelsense._progress import until
 
 Result = TypeVar("Result")
 
@@ -43,11 +46,13 @@ def map_rows(function: Callable[[Any], Result], n: int, size: int, n_jobs: int |
     threads = 1 if _is_serial() else min(effective_n_jobs(n_jobs), len(blocks))
     if threads <= 1:
         return [function(block) for block in blocks]
-    futures = [_pool(os.getpid(), threads).submit(function, block) for block in blocks]
+    pool, given_up = _pool(os.getpid(), threads), threading.Event()
+    futures = [pool.submit(copy_context().run, until, given_up, function, block) for block in blocks]
     try:
         return [future.result() for future in futures]
     finally:
-        for future in futures:  # after Ctrl-C, or an error: those that have not begun
+        given_up.set()  # after Ctrl-C, or an error
+        for future in futures:
             future.cancel()
 
 

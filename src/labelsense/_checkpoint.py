@@ -131,6 +131,16 @@ def checkpoints_in(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
+def without_checkpoints() -> Iterator[None]:
+    """Keep nothing of the steps within: they are short, or come in no order."""
+    token = _steps.set(None)
+    try:
+        yield
+    finally:
+        _steps.reset(token)
+
+
+@contextmanager
 def steps_within(kind: str) -> Iterator[None]:
     """Keep the long steps within in a folder of their own, which is removed once they are done.
 

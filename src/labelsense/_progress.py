@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from threading import Event
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
 
 logger = logging.getLogger("labelsense")
 
@@ -15,6 +19,7 @@ PROGRESS = "%s: %d %%"
 EVERY = 2.0  # seconds between two reports of the same step
 
 _shown: ContextVar[bool] = ContextVar("shown", default=False)
+_given_up: ContextVar[Event | None] = ContextVar("given_up", default=None)
 _last_report = 0.0
 
 
@@ -38,9 +43,21 @@ def log(message: str, *values: Any) -> None:
     logger.log(logging.INFO if _shown.get() else logging.DEBUG, message, *values)
 
 
+def until(given_up: Event, work: Callable[[Any], Result], item: Any) -> Result:
+    """Do work on a thread for another one, which may give it up: what is shown there is shown here."""
+    _given_up.set(given_up)
+    return work(item)
+
+
 def report_progress(step: str, done: float) -> None:
-    """Log how much of a long step is done, from 0 to 1, every two seconds at the most."""
+    """Log how much of a long step is done, from 0 to 1, every two seconds at the most.
+
+    Work that nobody waits for any more, after Ctrl-C or an error, ends here.
+    """
     global _last_report
+    given_up = _given_up.get()
+    if given_up is not None and given_up.is_set():
+        raise CancelledError
     now = time.monotonic()
     if _shown.get() and now - _last_report >= EVERY:
         _last_report = now

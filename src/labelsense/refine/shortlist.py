@@ -9,6 +9,7 @@ import numpy as np
 
 from labelsense import _kernels
 from labelsense._blocks import map_rows, plain_algebra
+from labelsense._progress import report_progress
 from labelsense._typing import CSR, FloatArray, IntArray
 from labelsense.compress.base import Operator
 from labelsense.reconstruct import Decoder
@@ -61,7 +62,12 @@ def shortlist(
     if not n:
         return Candidates(np.zeros(1, np.int64), np.zeros(0, np.int32), d), np.zeros((len(sources) + 1, 0), np.float32)
 
+    def tell(rows: slice) -> None:
+        if rows.start:  # one block is no long work
+            report_progress("candidates", rows.start / n)
+
     def choose(rows: slice) -> tuple[Candidates, FloatArray]:
+        tell(rows)
         decoded = decoder.decode(state, H[rows])
         scores = [source.scores(X[rows], H[rows]) for source in sources]
         size = rows.stop - rows.start
@@ -77,6 +83,7 @@ def shortlist(
         return candidates, np.stack([*values, candidates.look_up(decoded)])
 
     def find(rows: slice) -> tuple[Candidates, FloatArray]:
+        tell(rows)
         X_rows, H_rows = X[rows], H[rows]
         candidates = next(found for source in sources if (found := source.find(X_rows, k)) is not None)
         values = [source.score(X_rows, H_rows, candidates) for source in sources]

@@ -27,6 +27,7 @@ def conjugate_gradients(
     *,
     start: FloatArray | None = None,
     remedy: str = "",
+    part: tuple[float, float] = (0.0, 1.0),
 ) -> tuple[FloatArray, int]:
     """Solve M W = right for a symmetric positive definite M, all columns at once.
 
@@ -47,6 +48,8 @@ def conjugate_gradients(
         Where to start; by default at zero.
     remedy : str
         What else the warning says if ``max_iter`` steps are not enough.
+    part : pair of float
+        Which part of all work this is, from 0 to 1, for the report of progress.
 
     Returns
     -------
@@ -76,7 +79,7 @@ def conjugate_gradients(
             step.finish({"W": W, "taken": np.array([taken])})
             return W, max(1, taken)
         step.save(state)
-        report_progress("conjugate gradients", _progress(squares, limit, tol))
+        report_progress("conjugate gradients", part[0] + (part[1] - part[0]) * _progress(squares, limit, tol))
         Q, curvature = apply(P)
         squares, new = _advance(W, R, P, Q, _ratio(rho, curvature), diagonal)
         if not isinstance(precondition, np.ndarray):

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.random import sample_without_replacement
 
-from labelsense._blocks import row_blocks
+from labelsense._blocks import map_rows, plain_algebra, row_blocks
+from labelsense._checkpoint import without_checkpoints
 from labelsense._typing import DoubleArray, FloatArray, IntArray, as_dense
 from labelsense.regress.conjugate_gradients import add_ridge, conjugate_gradients
 from labelsense.regress.design import Design
@@ -17,6 +18,7 @@ from labelsense.regress.problem import Problem, Solver
 HELD_OUT, MOST_HELD_OUT = 0.1, 50_000  # share of the rows for the choice of alpha, and how many at most
 HELD_OUT_TARGETS = 24  # targets that stand for all in the choice of alpha
 HELD_OUT_TOL = 0.03  # and how closely their systems are solved
+CACHED_COLUMNS = 32  # that each thread solves for at a time: what belongs to so many stays near it
 COLUMN_ARRAYS = 14  # numbers in memory for each weight that is solved for, with the sums of chunks on the way
 
 
@@ -30,20 +32,37 @@ class ConjugateGradientSolver(Solver):
         self._seed = seed
 
     def solve(self, alpha: float, start: FloatArray | None = None) -> FloatArray:
-        """Return W, (p, m). As many of its columns are solved for at once as memory allows."""
-        p, m = self.problem.X.shape[1], self.problem.n_targets
-        at_once = max(1, int(min(self.problem.X.memory / (4 * COLUMN_ARRAYS * p), m)))
-        if at_once == m:
-            W, self.n_iter = self._solve(alpha, self._right, start)
-            return W
-        W = np.empty((p, m), np.float32)
-        for columns in row_blocks(m, -(-m // -(-m // at_once))):  # each pass over the rows costs: no block is small
-            right = self.problem.right_hand_side(columns).astype(np.float32)
-            W[:, columns], steps = self._solve(alpha, right, None if start is None else start[:, columns])
-            self.n_iter = max(self.n_iter, steps)
+        """Return W, (p, m).
+
+        Where each pass over the rows costs, as many of its columns are solved for at once as memory allows. Rows in
+        memory cost little beside W, so then columns are shared out among threads, a few at a time.
+        """
+        X, m = self.problem.X, self.problem.n_targets
+        W = np.empty((X.shape[1], m), np.float32)
+
+        def solve(columns: slice) -> int:
+            right = self._right_of(columns)
+            begin = None if start is None else np.ascontiguousarray(start[:, columns])
+            W[:, columns], steps = self._solve(alpha, right, begin, (columns.start / m, columns.stop / m))
+            return steps
+
+        if X.in_memory:
+            _ = self._right, self._diagonal  # once, by all threads
+            with plain_algebra, without_checkpoints():
+                self.n_iter = max(map_rows(solve, m, CACHED_COLUMNS, -1))
+        else:
+            at_once = max(1, int(min(X.memory / (4 * COLUMN_ARRAYS * len(W)), m)))
+            self.n_iter = max([solve(columns) for columns in row_blocks(m, -(-m // -(-m // at_once)))])  # none is small
         return W
 
-    def _solve(self, alpha: float, right: FloatArray, start: FloatArray | None) -> tuple[FloatArray, int]:
+    def _right_of(self, columns: slice) -> FloatArray:
+        if self.problem.X.in_memory:
+            return np.ascontiguousarray(self._right[:, columns])
+        return self.problem.right_hand_side(columns).astype(np.float32)
+
+    def _solve(
+        self, alpha: float, right: FloatArray, start: FloatArray | None, part: tuple[float, float]
+    ) -> tuple[FloatArray, int]:
         return conjugate_gradients(
             lambda P: self._apply(P, alpha),
             right,
@@ -52,6 +71,7 @@ class ConjugateGradientSolver(Solver):
             self.max_iter,
             start=start,
             remedy=", or use solver='primal'",
+            part=part,
         )
 
     def leave_one_out_error(self, alpha: float, rows: IntArray) -> float:
