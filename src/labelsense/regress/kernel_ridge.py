@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from joblib import effective_n_jobs
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -25,11 +26,12 @@ from labelsense.regress.checks import (
     check_solution,
     check_training,
 )
-from labelsense.regress.design import DENSE_ROWS, MemoryDesign
+from labelsense.regress.design import MemoryDesign
 from labelsense.regress.dual import DualSystem, leave_fold_out
 from labelsense.regress.in_memory import SparseDesign, as_design, dense_product
 from labelsense.regress.kernel_blocks import LANDMARKS, KernelStrips, solve_by_strips
 from labelsense.regress.kernels import (
+    KERNEL_ROWS,
     KERNELS,
     Kernel,
     RBFKernel,
@@ -181,10 +183,10 @@ class KernelRidgeLearner(Learner):
     def cost(self, X: Any, n_targets: int) -> FitCost:
         """Return what a fit of so many regressions on X will take, if the kernel matrix fits in memory.
 
-        That is n^2 numbers, and while it is made a block of it; then the solutions, twice (2 n m).
+        That is n^2 numbers, and while it is made a block of it by each thread; then the solutions, twice (2 n m).
         """
         (n, p), m = X.shape, n_targets
-        making = min(n, DENSE_ROWS) * n + 7 * X.nnz if sp.issparse(X) else n * p
+        making = min(n, effective_n_jobs(-1) * KERNEL_ROWS) * n + 7 * X.nnz if sp.issparse(X) else n * p
         work = BLAS * (n**3 / 6 + float(n) ** 2 * m)
         return FitCost("kernel", 1e-9 * work, 4 * (n * n + max(2 * n * m, making)), 4 * n * m + data_bytes(X))
 
