@@ -6,6 +6,7 @@
 titles      words of a package's title, from the words of its description
 sections    the section of a package and its roles, from words
 bodies      words of a description, from those of the title: 23 labels a row
+names       tags of a package, words of its name and title, and pairs of these, from its description: 71,000 labels
 icons       tags of icons, from 16 x 16 grey values
 few_tags    the 45 most frequent tags of packages, from 333 rows
 few_papers  the 20 most frequent tags of papers (bibtex), from 1,000 rows or fewer
@@ -19,6 +20,7 @@ import os
 import re
 import sys
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +42,7 @@ def main(folder):
         "titles": titles([package for package in sources if len(body(package)) >= 100], 10_500, 4800),
         "sections": sections(sources, 10_700, 5000),
         "bodies": bodies(packages, 7000, 3000),
+        "names": names([package for package in packages if len(body(package)) >= 150], 20_000, 5000),
         "icons": icons(300),
         "few_tags": few("debian_debtags", random, 333, 45),
         "few_papers": few("bibtex", random, 1000, 20),
@@ -85,6 +88,17 @@ def bodies(packages, n_train, n_test):
     common = {word for word, _ in counts.most_common(COMMONEST)}
     labels = [[word for word in row if counts[word] > 1 and word not in common] for row in found]
     return by_words(map(title, packages), labels, n_train, n_test)
+
+
+def names(packages, n_train, n_test):
+    def labels(package):
+        said = re.findall(r"[a-z][a-z0-9+]+", title(package).lower())
+        yield from said
+        yield from (f"{one} {other}" for one, other in pairwise(said))
+        yield from (f"tag {tag}" for tag in package["tags"])
+        yield from (f"name {part}" for part in re.findall(r"[a-z0-9]+", package["source"]))
+
+    return by_words(map(body, packages), [sorted(set(labels(package))) for package in packages], n_train, n_test)
 
 
 def icons(n_labels):

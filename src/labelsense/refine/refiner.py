@@ -23,7 +23,7 @@ from labelsense.refine.candidates import concatenate
 from labelsense.refine.learning import Judged, Rows, judge, learn
 from labelsense.refine.pooled import PooledModel
 from labelsense.refine.ranker import Ranker
-from labelsense.refine.shortlist import Reconstruction, count_candidates
+from labelsense.refine.shortlist import Reconstruction, count_candidates, rows_at_once
 from labelsense.refine.sources import sums_by_label
 from labelsense.refine.stage import Stage, as_rows
 from labelsense.regress import Learner
@@ -32,7 +32,6 @@ FOLDS, FEWER_FOLDS, MANY_ROWS = 10, 6, 10_000  # from so many rows on, a model o
 MOST_LAST = 1000  # rows; otherwise the last ones are a tenth
 LEAST_ROWS = 10
 KS = (1, 3, 5)
-JUDGED_ROWS, JUDGED_NUMBERS = 256, 2**20
 ALL = "all, pooled"
 
 
@@ -152,13 +151,13 @@ class Refiner(BaseEstimator):
         """Return the probabilities of the candidates of each row, as CSR (n, d)."""
         rows = as_rows(X)
 
-        def judge(block: slice) -> CSR:
+        def assess(block: slice) -> CSR:
             candidates, F = self._stage.pairs(rows[block], H[block], reconstruction)
             return candidates.matrix(self._pooled.predict(F))
 
-        size = max(1, min(JUDGED_ROWS, JUDGED_NUMBERS // reconstruction.operator.n_labels))
         with plain_algebra:
-            return sp.vstack(map_rows(judge, len(H), size, -1), format="csr")
+            parts = map_rows(assess, len(H), rows_at_once(reconstruction.operator.n_labels), -1)
+        return sp.vstack(parts, format="csr")
 
     def opinions(self, X: Any, H: FloatArray, reconstruction: Reconstruction) -> tuple[CSR, dict[str, CSR]]:
         """Return what :meth:`predict` does, and the place of each candidate by every judge alone, the best being 1."""

@@ -47,6 +47,17 @@ def candidates_for(label_numbers: IntArray, n_labels: int) -> int:
     return min(n_labels, max(50, int(2 * most) + 30))
 
 
+def rows_at_once(n_labels: int) -> int:
+    """Return how many rows each thread handles at a time.
+
+    Examples
+    --------
+    >>> [rows_at_once(d) for d in (1000, 100_000, 1_000_000)]
+    [256, 10, 256]
+    """
+    return 256 if n_labels > MOST_SCORED else max(1, min(256, SCORE_NUMBERS // n_labels))
+
+
 def shortlist(
     sources: Sequence[Source], reconstruction: Reconstruction, X: CSR, H: FloatArray, k: int
 ) -> tuple[Candidates, FloatArray]:
@@ -91,8 +102,5 @@ def shortlist(
         return candidates, np.stack([*values, decoded])
 
     with plain_algebra:
-        if d > MOST_SCORED:
-            parts = map_rows(find, n, 256, -1)
-        else:
-            parts = map_rows(choose, n, max(1, min(256, SCORE_NUMBERS // d)), -1)
+        parts = map_rows(find if d > MOST_SCORED else choose, n, rows_at_once(d), -1)
     return concatenate([part for part, _ in parts]), np.concatenate([values for _, values in parts], axis=1)
