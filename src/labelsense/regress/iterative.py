@@ -1,4 +1,4 @@
-"""Ridge by conjugate gradients on all m regressions at once, for sparse X with many rows and many features."""
+"""Ridge by conjugate gradients, for sparse X with many rows and many features."""
 
 from __future__ import annotations
 
