@@ -103,8 +103,10 @@ def _judged(learning: _Learning, rest: IntArray, held: IntArray) -> Judged:
     step = next_step("fold")
     with steps_within("fold"):
         if (kept := step.load()) is None:
-            candidates, features, Y = learning.learn(rest, held)[0]
+            candidates, features, Y, usual, known = learning.learn(rest, held)[0]
             kept = {
+                "usual": usual,
+                "known": known,
                 "starts": candidates.starts,
                 "labels": candidates.labels,
                 "features": features.ravel(),
@@ -115,7 +117,8 @@ def _judged(learning: _Learning, rest: IntArray, held: IntArray) -> Judged:
     d, labels, starts = learning.reconstruction.operator.n_labels, kept["truth"], kept["truth starts"]
     Y = sp.csr_array((np.ones(len(labels), np.float32), labels, starts), shape=(len(starts) - 1, d))
     candidates = Candidates(kept["starts"], kept["labels"], d)
-    return Judged(candidates, kept["features"].reshape(len(candidates), -1), Y)
+    features = kept["features"].reshape(len(candidates), -1)
+    return Judged(candidates, features, Y, kept["usual"], kept["known"])
 
 
 @dataclass(frozen=True)

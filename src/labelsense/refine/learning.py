@@ -30,18 +30,27 @@ class Rows(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """Rows that were held out: their candidates, the features of each (pairs, f), and their labels (n, d)."""
+    """Rows that were held out.
+
+    Their candidates, the features of each (pairs, f), their labels (n, d), and what was usual and known of labels then,
+    see :class:`~labelsense.refine.stage.Stage`.
+    """
 
     candidates: Candidates
     features: FloatArray
     Y: CSR
+    usual: FloatArray
+    known: FloatArray
 
     def split(self, n: int) -> tuple[Judged, Judged]:
         """Return the first n rows, and the others."""
         starts, labels, d = self.candidates.starts, self.candidates.labels, self.candidates.n_labels
         cut = starts[n]
-        first = Candidates(starts[: n + 1], labels[:cut], d), self.features[:cut], self.Y[:n]
-        return Judged(*first), Judged(Candidates(starts[n:] - cut, labels[cut:], d), self.features[cut:], self.Y[n:])
+        first, second = Candidates(starts[: n + 1], labels[:cut], d), Candidates(starts[n:] - cut, labels[cut:], d)
+        return (
+            self._replace(candidates=first, features=self.features[:cut], Y=self.Y[:n]),
+            self._replace(candidates=second, features=self.features[cut:], Y=self.Y[n:]),
+        )
 
 
 def learn(
@@ -95,16 +104,15 @@ def finish(
     the other rows; how many of the others have each label, and its habits there; and sums and classifiers of all rows.
     """
     judged = describe(held, candidates, values, habits, label_counts)
-    habits = habits + habit_sums(candidates, values[:-1], candidates.are_in(held.Y))
-    return judged, Stage(sums.sources(), n_candidates, ranker, *describe_habits(habits, sums.label_counts))
+    return judged, Stage(sums.sources(), n_candidates, ranker, judged.usual, judged.known)
 
 
 def describe(
     held: Rows, candidates: Candidates, values: FloatArray, habits: DoubleArray, label_counts: IntArray
 ) -> Judged:
     """Return rows that were held out as judged by what has learned from the others. See :func:`finish`."""
-    F = describe_pairs(held.X, candidates, values, *describe_habits(habits, label_counts))
-    return Judged(candidates, F, held.Y)
+    usual, known = describe_habits(habits, label_counts)
+    return Judged(candidates, describe_pairs(held.X, candidates, values, usual, known), held.Y, usual, known)
 
 
 @dataclass(frozen=True)

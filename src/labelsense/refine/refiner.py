@@ -194,6 +194,12 @@ class Refiner(BaseEstimator):
         The last rows, so many, are at the end of the last part. Nothing is learned from them.
         """
         parts[-1], late = parts[-1].split(parts[-1].Y.shape[0] - n_last)
+        # What all rows say of labels is a little more than what the models of the folds knew. Probabilities would take
+        # that for a sign of something else.
+        usual, known = (
+            np.mean(every, axis=0) for every in zip(*((part.usual, part.known) for part in parts), strict=True)
+        )
+        self._stage = Stage(self._stage.sources, self._stage.n_candidates, self._stage.ranker, usual, known)
         candidates = concatenate([part.candidates for part in parts])
         F, Y = np.concatenate([part.features for part in parts]), sp.vstack([part.Y for part in parts], format="csr")
         truth, judges = candidates.are_in(Y), self._stage.judges()

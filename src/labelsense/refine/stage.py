@@ -38,6 +38,8 @@ class Stage:
     known : array (d, 3)
         Of each label: the logarithm of its number of rows, the share of its candidacies that are right, and the share
         of its rows in which it is a candidate.
+
+    Both are what the models of the folds knew whose rows probabilities are learned from, on average.
     """
 
     def __init__(
