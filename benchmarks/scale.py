@@ -142,17 +142,22 @@ def growth(folder, n):
     FIGURE.write_text(chart.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1) + "\n")
 
 
+def files_in(folder):
+    """Return how many files there are in a folder, which may be none."""
+    return sum(1 for file in folder.rglob("*") if file.is_file())
+
+
 def killed_after(moment, path, folder, settings):
-    """Kill training so many seconds after it has begun; tell whether it had not ended before."""
+    """Kill training so many seconds after its first file; tell whether it had not ended before."""
     words = [sys.executable, HERE / "watched.py", path, folder / "m", settings]
     with subprocess.Popen(list(map(str, words)), stdout=subprocess.DEVNULL) as process:
-        while not (folder / ".m.scratch").exists() and process.poll() is None:  # Python is starting
+        while not files_in(folder / ".m.scratch") and process.poll() is None:  # Python is starting
             time.sleep(0.01)
         try:
             process.wait(moment)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
-    return process.returncode == -signal.SIGKILL
+    return not (folder / "m").exists()
 
 
 def kills(folder, n, times=10):
@@ -166,7 +171,9 @@ def kills(folder, n, times=10):
         moment = rng.uniform(0.05, 0.95) * whole["seconds"]
         while not killed_after(moment, path, folder, settings):  # it was faster than the first time
             moment /= 2
-        files = sum(1 for file in (folder / ".m.scratch").rglob("*") if file.is_file())
+            (folder / "m").unlink()
+            shutil.rmtree(folder / ".m.scratch", ignore_errors=True)
+        files = files_in(folder / ".m.scratch")
         resumed = train(path, folder / "m", TEXTS, memory=1e9)
         keep(
             "kills",
