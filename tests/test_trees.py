@@ -3,13 +3,44 @@
 import numpy as np
 import pytest
 import reference
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.special import expit
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import log_loss
 
 from labelsense import _kernels
 from labelsense.refine.pooled import PooledModel
-from labelsense.refine.trees import BoostedTrees
+from labelsense.refine.trees import MOST_LEAVES, BoostedTrees
+
+
+def grow_at_random(rng, n_trees, leaves, n_features):
+    """Trees of any shape: leaves are split at random, until there are so many."""
+    feature, value, left, roots = [], [], [], []
+
+    def add_leaf():
+        feature.append(-1), value.append(rng.normal()), left.append(0)
+        return len(feature) - 1
+
+    for _ in range(n_trees):
+        ends = [add_leaf()]
+        roots.append(ends[0])
+        while len(ends) < leaves:
+            node = ends.pop(rng.integers(len(ends)))
+            feature[node], value[node], left[node] = rng.integers(n_features), rng.integers(-3, 4), add_leaf()
+            ends += [left[node], add_leaf()]
+    arrays = np.array(roots), np.array(feature, np.int32), np.array(value, float), np.array(left, np.int32)
+    return BoostedTrees(rng.normal(), *arrays)
+
+
+def walk(trees, x):
+    """Go down each tree, from question to question."""
+    total = 0.0
+    for node in trees.roots:
+        while trees.feature[node] >= 0:
+            node = trees.left[node] + (not x[trees.feature[node]] <= trees.value[node])
+        total += trees.value[node]
+    return trees.baseline + total
 
 
 class TestTrees:
@@ -27,6 +58,30 @@ class TestTrees:
         booster.grow(2)
         slow = reference.boosted_log_odds(F.astype(np.float64), truth, 5, 0.3, leaves, least_rows, penalty)
         np.testing.assert_allclose(BoostedTrees(*booster.trees()).log_odds(F), slow, atol=1e-9)
+
+    @given(st.integers(0, 2**32), st.integers(1, MOST_LEAVES), st.integers(1, 300))
+    def test_end_where_a_walk_does(self, seed, leaves, n):
+        rng = np.random.default_rng(seed)
+        trees = grow_at_random(rng, 5, leaves, 4)
+        F = rng.choice([-np.inf, -3, -1.5, 0, 1, 2, 3, np.inf, np.nan], size=(n, 4)).astype(np.float32)
+        np.testing.assert_array_equal(trees.log_odds(F), [walk(trees, x) for x in F])
+
+    def test_have_at_most_as_many_leaves_as_there_are_bits(self):
+        large, F = grow_at_random(np.random.default_rng(0), 1, MOST_LEAVES + 1, 4), np.zeros((1, 4), np.float32)
+        with pytest.raises(ValueError, match="at most 32 leaves"):
+            large.log_odds(F)
+        with pytest.raises(ValueError, match="at most 32 leaves"):
+            BoostedTrees._from_parts(large._to_parts())
+
+    def test_of_a_file_that_is_not_one_of_trees_are_refused(self):
+        n = 100_000  # the left child of each node is the next one: to go down it would be deeper than the stack
+        feature, left = np.zeros(n, np.int32), np.arange(1, n + 1, dtype=np.int32)
+        feature[-2:] = -1
+        chain = BoostedTrees(0.0, np.array([0]), feature, np.zeros(n), left)
+        with pytest.raises(ValueError, match="at most 32 leaves"):
+            chain.log_odds(np.zeros((1, 1), np.float32))
+        with pytest.raises(ValueError, match="at most 32 leaves"):
+            BoostedTrees._from_parts(chain._to_parts())
 
     def test_are_as_good_as_those_of_scikit_learn(self):
         F, truth = self.pairs(8000)

@@ -100,8 +100,7 @@ void bind_refinement(nb::module_& module) {
         "add_trees",
         [](Places roots, Indices feature, Array<const double, 1> value, Indices left, Array<const float, 2> features,
            Array<double, 1> out) {
-            Trees trees(roots.data(), static_cast<int64_t>(roots.shape(0)), feature.data(), value.data(), left.data(),
-                        static_cast<int64_t>(feature.shape(0)));
+            Trees trees(roots.data(), static_cast<int64_t>(roots.shape(0)), feature.data(), value.data(), left.data());
             trees.add(features.data(), static_cast<int64_t>(features.shape(0)), static_cast<int64_t>(features.shape(1)),
                       out.data());
         },

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -140,62 +141,79 @@ inline void standing(const int64_t* indptr, int64_t begin, int64_t end, const fl
 }
 
 // Trees over features (n, width): where not a leaf, to the left child if the feature is at most the threshold.
+//
+// Nobody walks down a tree. Every question of it is asked of eight rows at a time, and where the answer is no, the leaves
+// to the left of it are struck out; the first leaf that is left is the one where a walk would have ended.
 class Trees {
   public:
+    static constexpr int64_t MOST_LEAVES = 32;
+
     // `feature` is -1 in a leaf, `value` the threshold or what a leaf adds, and the right child follows the left one.
-    // Children come after their parents.
-    Trees(const int64_t* roots, int64_t n_trees, const int32_t* feature, const double* value, const int32_t* left,
-          int64_t n_nodes)
-        : roots_(roots, roots + n_trees), value_(value), nodes_(n_nodes), depth_(n_nodes) {
-        for (int64_t i = n_nodes - 1; i >= 0; --i) {
-            const bool leaf = feature[i] < 0;
-            // In a leaf the answer is always no, and what comes next is itself.
-            nodes_[i] = {leaf ? NAN : static_cast<float>(value[i]), leaf ? 0 : feature[i],
-                         leaf ? static_cast<int32_t>(i) - 1 : left[i]};
-            depth_[i] = leaf ? 0 : 1 + std::max(depth_[left[i]], depth_[left[i] + 1]);
+    Trees(const int64_t* roots, int64_t n_trees, const int32_t* feature, const double* value, const int32_t* left) {
+        for (int64_t tree = 0; tree < n_trees; ++tree) {
+            parts_.push_back({questions_.size(), leaves_.size()});
+            collect(feature, value, left, roots[tree], 0, 0);
         }
+        parts_.push_back({questions_.size(), leaves_.size()});
     }
 
     void add(const float* features, int64_t n, int64_t width, double* out) const {
-        constexpr int64_t BLOCK = 256;
+        std::vector<float> columns(width * BLOCK);
         double sums[BLOCK];
         for (int64_t block = 0; block < n; block += BLOCK) {
             const int64_t rows = std::min(BLOCK, n - block);
-            const float* x = features + block * width;
-            std::fill(sums, sums + rows, 0.0);
-            for (int64_t root : roots_) {
-                int64_t i = 0;
-                for (; i + TOGETHER <= rows; i += TOGETHER) walk<TOGETHER>(root, x + i * width, width, sums + i);
-                for (; i < rows; ++i) walk<1>(root, x + i * width, width, sums + i);
-            }
+            for (int64_t i = 0; i < rows; ++i)
+                for (int64_t f = 0; f < width; ++f) columns[f * BLOCK + i] = features[(block + i) * width + f];
+            std::fill(sums, sums + BLOCK, 0.0);
+            for (size_t tree = 0; tree + 1 < parts_.size(); ++tree)
+                for (int64_t i = 0; i < rows; i += 2 * LANES) ask(tree, columns.data() + i, sums + i);
             for (int64_t i = 0; i < rows; ++i) out[block + i] += sums[i];
         }
     }
 
   private:
-    static constexpr int64_t TOGETHER = 16;
-    struct Node {
+    static constexpr int64_t BLOCK = 128;
+    struct Question {
         float threshold;
-        int32_t feature, left;
+        int32_t feature, left;  // which leaves are left if the answer is no, a bit for each
+    };
+    struct Part {
+        size_t questions, leaves;  // where those of a tree begin
     };
 
-    // Several rows go down a tree at a time, each as many steps as it is deep: none waits for the step of another.
-    template <int64_t ROWS>
-    void walk(int64_t root, const float* x, int64_t width, double* sums) const {
-        int32_t at[ROWS];
-        for (int64_t i = 0; i < ROWS; ++i) at[i] = static_cast<int32_t>(root);
-        for (int64_t step = depth_[root]; step > 0; --step)
-            for (int64_t i = 0; i < ROWS; ++i) {
-                const Node& node = nodes_[at[i]];
-                at[i] = node.left + !(x[i * width + node.feature] <= node.threshold);
-            }
-        for (int64_t i = 0; i < ROWS; ++i) sums[i] += value_[at[i]];
+    // Returns how many leaves there are below a node, when so many are to the left of it, and as many nodes wait at least.
+    int64_t collect(const int32_t* feature, const double* value, const int32_t* left, int64_t node, int64_t before,
+                    int64_t waiting) {
+        if (before + waiting >= MOST_LEAVES) throw std::invalid_argument("a tree must have at most 32 leaves");
+        if (feature[node] < 0) {
+            leaves_.push_back(value[node]);
+            return 1;
+        }
+        const size_t place = questions_.size();
+        questions_.push_back({static_cast<float>(value[node]), feature[node], 0});
+        const int64_t found = collect(feature, value, left, left[node], before, waiting + 1);
+        questions_[place].left = static_cast<int32_t>(~(((uint32_t{1} << found) - 1) << before));
+        return found + collect(feature, value, left, left[node] + 1, before + found, waiting);
     }
 
-    std::vector<int64_t> roots_;
-    const double* value_;
-    std::vector<Node> nodes_;
-    std::vector<int32_t> depth_;
+    // Adds what a tree says of sixteen rows.
+    void ask(size_t tree, const float* columns, double* sums) const {
+        i8 first = i8{} - 1, second = first;
+        for (size_t q = parts_[tree].questions; q < parts_[tree + 1].questions; ++q) {
+            const Question& question = questions_[q];
+            const float* x = columns + question.feature * BLOCK;
+            first &= (load(x) <= question.threshold) | question.left;
+            second &= (load(x + LANES) <= question.threshold) | question.left;
+        }
+        const double* values = leaves_.data() + parts_[tree].leaves;
+        first = lowest_bit(first), second = lowest_bit(second);
+        for (int lane = 0; lane < LANES; ++lane) sums[lane] += values[first[lane]];
+        for (int lane = 0; lane < LANES; ++lane) sums[LANES + lane] += values[second[lane]];
+    }
+
+    std::vector<Question> questions_;
+    std::vector<double> leaves_;
+    std::vector<Part> parts_;
 };
 
 }  // namespace labelsense

@@ -64,6 +64,9 @@ inline int32_t total_of_lanes(i8 x) {
     return x[0];
 }
 
+// The place of the lowest bit that is set in each lane; one is.
+inline i8 lowest_bit(i8 x) { return ((i8)__builtin_convertvector(x & -x, f8) >> 23 & 0xff) - 127; }
+
 // e^x: 2^n e^r with |r| at most ln(2) / 2, and e^r by its series, which is exact to the last bit but one. Beyond e^700 it
 // is e^700.
 inline d4 exponential(d4 x) {

@@ -15,6 +15,7 @@ ROUNDS, LEAVES, RATE, LEAST_ROWS, PENALTY = 100, 15, 0.08, 100, 10.0
 SHARE, LEAST_FEATURES = 0.3, 8  # of the features, that a tree may ask for
 ROUNDS_AT_ONCE = 10  # between two looks at Ctrl-C
 TREE_ROWS = 4096
+MOST_LEAVES = 32  # that the kernel has bits for
 
 
 @storable()
@@ -85,5 +86,9 @@ class BoostedTrees:
         require(bool(roots.min() >= 0 and roots.max() < n), "trees must begin at a node")
         inner = feature >= 0
         forward = bool((left[inner] > np.flatnonzero(inner)).all() and (left[inner] < n - 1).all())
-        require(forward, "children must come after their parents")  # so that every walk ends
+        require(forward, "children must come after their parents")  # so that every tree ends
+        leaves = np.ones(n, np.int64)
+        for node in np.flatnonzero(inner)[::-1]:
+            leaves[node] = min(MOST_LEAVES + 1, leaves[left[node]] + leaves[left[node] + 1])
+        require(bool(leaves[roots].max() <= MOST_LEAVES), f"trees must have at most {MOST_LEAVES} leaves")
         return cls(float(parts["baseline"]), roots, feature, value, left)
