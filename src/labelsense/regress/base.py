@@ -90,7 +90,7 @@ class Learner(RegressorMixin, BaseEstimator, ABC):
         ----------
         X, y : as for ``fit``
         folds : list of pairs of arrays
-            The rows to learn from, and those that are left out, if any.
+            The rows to learn from, and those that are left out: none where the others are all rows, in order.
         sample_weight : array (n,), optional
             How much each row counts, if the learner takes that.
 
@@ -99,9 +99,14 @@ class Learner(RegressorMixin, BaseEstimator, ABC):
         rest, held : arrays (rows, m)
             Predictions of the rows to learn from, each by a model that has not seen it either, and of those left out.
         """
-        self.fit(X, y, **_weigh(sample_weight, slice(None)))
+        weights = _weigh(sample_weight, slice(None))
+        if all(len(held) for _, held in folds):
+            self.fit(X, y, **weights)
+        else:
+            H = self.fit_out_of_sample(X, y, **weights)
+            H = H.reshape(len(H), -1)
         for fold in folds:
-            yield self._fit_without(X, y, fold, sample_weight)
+            yield self._fit_without(X, y, fold, sample_weight) if len(fold[1]) else (H, H[:0])
 
     def _fit_without(
         self, X: Any, y: Any, fold: Fold, sample_weight: DoubleArray | None = None
@@ -111,7 +116,7 @@ class Learner(RegressorMixin, BaseEstimator, ABC):
         H = model.fit_out_of_sample(_safe_indexing(X, rest), y[rest], **_weigh(sample_weight, rest))
         H = H.reshape(len(rest), -1)
         if not len(held):
-            return H, np.empty((0, H.shape[1]), np.float32)
+            return H, H[:0]
         return H, np.reshape(model.predict(_safe_indexing(X, held)), (len(held), -1))
 
     def unfitted(self) -> Learner:
