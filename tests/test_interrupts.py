@@ -169,12 +169,12 @@ import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from labelsense import RidgeLearner
 from labelsense_command import main
-fit = RidgeLearner.fit_out_of_sample
+fit = RidgeLearner.fit_path
 def again_and_again(*arguments, **options):
     print("learning", flush=True)
     while True:
         fit(*arguments, **options)
-RidgeLearner.fit_out_of_sample = again_and_again
+RidgeLearner.fit_path = again_and_again
 main()
 """
 

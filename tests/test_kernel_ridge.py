@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import problem
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import KFold
@@ -77,6 +78,21 @@ class TestKernelRidge:
         residuals = KernelRidgeLearner(RBFKernel(0.5), 0.2).fit_out_of_sample(X, Z) - Z
         monkeypatch.undo()
         np.testing.assert_allclose(residuals, model.fit_out_of_sample(X, Z) - Z, atol=1e-2)
+
+    @pytest.mark.parametrize("how", ["kept", "made anew", "beyond memory"])
+    def test_a_path_of_penalties_equals_one_fit_each(self, how, monkeypatch):
+        monkeypatch.setattr("labelsense.regress.kernel_blocks.LANDMARKS", 40)
+        monkeypatch.setattr("labelsense.regress.kernel_ridge.KEPT_ROWS", 1000 if how == "kept" else 10)
+        X, Z = problem(60, 8, 4)
+        memory = 0 if how == "beyond memory" else None
+        learner = KernelRidgeLearner(RBFKernel(0.5), "loo", max_memory=memory, tol=1e-6, random_state=0)
+        path = learner.fit_path(X, Z)
+        for alpha in (0.1, 1.0, 0.3):
+            model, H = path(alpha)
+            alone = clone(learner).set_params(alpha=alpha)
+            np.testing.assert_allclose(H, alone.fit_out_of_sample(X, Z), atol=1e-4)
+            np.testing.assert_allclose(model.predict(X), alone.predict(X), atol=1e-4)
+            assert (model.alpha, model.alpha_) == (alpha, alpha)
 
     @pytest.mark.parametrize("max_memory", [0, None], ids=["beyond memory", "without a factor"])
     def test_folds_are_left_out_by_fits_where_there_is_no_closed_form(self, max_memory, monkeypatch):

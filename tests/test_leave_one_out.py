@@ -120,8 +120,9 @@ class TestLeaveOneOut:
         X, Z = problem(50, 20, 3)
         weights = np.arange(50) % 4 if weighted else None
         learner = RidgeLearner("loo", solver=solver, tol=1e-6, random_state=0)
-        alphas = [0.1, 10.0, 1.0]
-        for alpha, (model, H) in zip(alphas, learner.fit_path(X, Z, alphas, weights), strict=True):
+        path = learner.fit_path(X, Z, weights)
+        for alpha in (0.1, 10.0, 1.0):
+            model, H = path(alpha)
             alone = clone(learner).set_params(alpha=alpha)
             np.testing.assert_allclose(H, alone.fit_out_of_sample(X, Z, weights), atol=1e-4)
             np.testing.assert_allclose(model.predict(X), alone.predict(X), atol=1e-4)
@@ -129,7 +130,8 @@ class TestLeaveOneOut:
 
     def test_models_of_a_path_can_be_updated(self):
         X, Z = problem(50, 6, 3)
-        for model, _ in RidgeLearner(updatable=True).fit_path(X[:40], Z[:40], [0.1, 1.0]):
+        path = RidgeLearner(updatable=True).fit_path(X[:40], Z[:40])
+        for model, _ in map(path, (0.1, 1.0)):
             model.partial_fit(X[40:], Z[40:])
             np.testing.assert_allclose(model.coef_, RidgeLearner(model.alpha).fit(X, Z).coef_, atol=1e-4)
 

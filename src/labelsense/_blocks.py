@@ -56,6 +56,11 @@ def map_rows(function: Callable[[Any], Result], n: int, size: int, n_jobs: int |
             future.cancel()
 
 
+def count_threads() -> int:
+    """Return how many threads :func:`map_rows` works on, if all may be used."""
+    return 1 if _is_serial() else int(effective_n_jobs(-1))
+
+
 def map_stream(function: Callable[[Any], Result], items: Iterable[Any], threads: int) -> Iterator[Result]:
     """Yield ``function`` of each item, in order, while the next ``threads`` are worked on."""
     if _is_serial():
@@ -77,8 +82,8 @@ def map_stream(function: Callable[[Any], Result], items: Iterable[Any], threads:
 class PlainAlgebra:
     """Keeps the linear algebra of this process on one thread, for work by our threads that has products of BLAS in it.
 
-    Threads of both kinds would wait for each other. Several threads may be inside; the last one to leave takes it back.
-    To go in and out costs half a millisecond.
+    Threads of both kinds would wait for each other: those of OpenBLAS turn for 30 ms after every call, and sleep only
+    then. Several threads may be inside; the last one to leave takes it back. To go in and out costs half a millisecond.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Products of a dense matrix with itself, and other long work on it, in blocks.
+"""Products of a dense matrix with itself and others, and other long work on it, in blocks, on our threads.
 
 For ``A.T @ A`` NumPy calls the syrk of BLAS. That of OpenBLAS 0.3.30 and 0.3.31 crashes on several threads if A is wide
 and has more than about 120 MB; and nobody hears Ctrl-C during one long call. So such products are made here.
@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from labelsense._blocks import row_blocks
+from labelsense._blocks import map_rows, plain_algebra, row_blocks
 
-STRIP = 1024  # columns of A that are multiplied by those before them in one call
-ROWS = 2048  # and how many of their rows
+STRIP = 256  # columns of A that one thread multiplies by those before them
+ROWS = 512  # and how many of their rows
+WORK = 2**34  # multiplications between two looks at Ctrl-C
 
 
 def gram(A: Any, kind: Any = None) -> Any:
@@ -35,7 +36,10 @@ def gram(A: Any, kind: Any = None) -> Any:
 
 def add_gram(G: Any, A: Any) -> None:
     """Add A'A to the lower triangle of G, in its precision. Several blocks of rows are summed in double."""
-    for strip in row_blocks(len(G), STRIP):
+    strips = list(row_blocks(len(G), STRIP))[::-1]  # the longest first
+
+    def add(places: slice) -> None:
+        strip = strips[places.start]
         for columns in (slice(0, strip.start), strip):
             block = G[strip, columns]
             total = block if G.dtype == np.float64 or len(A) <= ROWS else np.zeros(block.shape)
@@ -43,6 +47,21 @@ def add_gram(G: Any, A: Any) -> None:
                 total += _product(A[rows, strip], A[rows, columns], columns is strip, G.dtype)
             if total is not block:
                 block += total
+
+    with plain_algebra:
+        map_rows(add, len(strips), 1, -1)
+
+
+def multiply(A: Any, B: Any) -> Any:
+    """Return A B, in single precision, a block of its rows on each thread."""
+    C = np.empty((len(A), B.shape[1]), np.float32)
+
+    def fill(rows: slice) -> None:
+        np.matmul(A[rows], B, out=C[rows])
+
+    with plain_algebra:
+        map_rows(fill, len(A), max(16, min(STRIP, WORK // max(1, B.size))), -1)
+    return C
 
 
 def mirror(G: Any) -> None:

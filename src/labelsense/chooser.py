@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from labelsense._blocks import plain_algebra
 from labelsense._memory import available_memory
 from labelsense._typing import CSR, IntArray
 from labelsense.compress import Compressor, HadamardCompressor, PLSTCompressor, WhitenedCompressor
@@ -102,11 +103,12 @@ def choose(
     rows, some = sample(Y, budget.sample, random)
     seconds = _kernel_seconds(X, choose_measurements(Y.shape[1], budget)) if kernels else math.inf
     words = scalings(X) if scale else [None]
-    choice = choose_by(X[rows], some, budget, random, refined, words, seconds, in_runs)
-    if not budget.thorough or len(rows) == X.shape[0]:
-        return choice
-    rows, some = sample(Y, SETTLED_ROWS, random)
-    return settle(choice, X[rows], some, budget, random, refined, in_runs)
+    with plain_algebra:
+        choice = choose_by(X[rows], some, budget, random, refined, words, seconds, in_runs)
+        if not budget.thorough or len(rows) == X.shape[0]:
+            return choice
+        rows, some = sample(Y, SETTLED_ROWS, random)
+        return settle(choice, X[rows], some, budget, random, refined, in_runs)
 
 
 def choose_by(

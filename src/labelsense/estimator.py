@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from labelsense._blocks import plain_algebra
 from labelsense._progress import log, verbosity
 from labelsense._storage import storable
 from labelsense._typing import CSR, IntArray, RandomState
@@ -165,8 +166,9 @@ class CompressedLabelClassifier(FittedPredictor):
             scaling = make_features("none" if word is None else word)
             X = X if scaling is None else scaling.fit_transform(X)
             start = time.perf_counter()
-            reconstruction = _fit_reconstruction(compressor, decoder, X, Y, weights)
-            held_out = self._hold_out(X, Y)
+            with plain_algebra:
+                reconstruction = _fit_reconstruction(compressor, decoder, X, Y, weights)
+                held_out = self._hold_out(X, Y)
             calibration = self._fit_parts(X, Y, learner, reconstruction, refiner, weights, held_out.last)
             log(
                 "learned %d regressions on %d rows in %.1f s",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -94,6 +94,7 @@ class Trial:
         self.X, self.Y, self.refined, self.in_runs, self.tried = X, Y, refined, in_runs, list[Tried]()
         self.nearest: dict[str | None, FloatArray] = {}  # the precision of centroids, by scaling
         self.said: dict[tuple[str | None, bool], FloatArray] = {}  # what the best of each family predicts
+        self._path: tuple[Any, Callable[[float], tuple[Learner, FloatArray]]] | None = None  # of the last setting
         operator = WhitenedCompressor(m, random_state=seed).fit(Y).operator_
         self.Z = operator.compress(Y)
         self.reconstruction = Reconstruction.by(OMPDecoder(penalty=0.1), operator)
@@ -149,7 +150,7 @@ class Trial:
         for tried in self.tried:
             if (tried.features, tried.alpha, tried.gamma) == (word, learner.alpha, gamma):
                 return tried.precision
-        H = _leave_runs_out(learner, F, self.Z) if self.in_runs else learner.fit_out_of_sample(F, self.Z)
+        H = _leave_runs_out(learner, F, self.Z) if self.in_runs else self._predict(word, F, learner, gamma)
         by_row = precision_by_row(self.reconstruction, H, self.Y, KS)
         if self.refined:
             if word not in self.nearest:
@@ -163,6 +164,12 @@ class Trial:
             self.said[tried.family] = H
         self.tried.append(tried)
         return tried.precision
+
+    def _predict(self, word: str | None, F: Any, learner: Any, gamma: float | None) -> FloatArray:
+        """Return predictions of rows by models that have not seen them: walks change the penalty, and little else."""
+        if self._path is None or self._path[0] != (word, gamma):
+            self._path = (word, gamma), learner.fit_path(F, self.Z)
+        return self._path[1](learner.alpha)[1]
 
 
 def _leave_runs_out(learner: Learner, X: Any, Z: FloatArray) -> FloatArray:

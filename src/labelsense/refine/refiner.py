@@ -139,13 +139,15 @@ class Refiner(BaseEstimator):
                 log("refine: without fold %d of %d rows", number + 1, len(held))
             else:
                 log("refine: all rows")
-            if number == (len(folds) if whole else 0):
-                judged, self._stage = learn(inside, outside, reconstruction, k, self.C)
-            else:
-                judged = judge(inside, outside, reconstruction, k, self.C)
+            with plain_algebra:
+                if number == (len(folds) if whole else 0):
+                    judged, self._stage = learn(inside, outside, reconstruction, k, self.C)
+                else:
+                    judged = judge(inside, outside, reconstruction, k, self.C)
             parts.append(judged)
         self.n_candidates_ = k
-        return self._judge(parts[: len(folds)], n_last)
+        with plain_algebra:
+            return self._judge(parts[: len(folds)], n_last)
 
     def predict(self, X: Any, H: FloatArray, reconstruction: Reconstruction) -> CSR:
         """Return the probabilities of the candidates of each row, as CSR (n, d)."""

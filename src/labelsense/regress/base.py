@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,8 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.model_selection import KFold
 from sklearn.utils import _safe_indexing, check_random_state
 
+from labelsense._blocks import plain_algebra
+from labelsense._progress import verbosity
 from labelsense._typing import DoubleArray, FloatArray, IntArray
 from labelsense.errors import InputError
 
@@ -41,6 +44,13 @@ class FitCost:
     seconds: float
     work_bytes: int | None
     model_bytes: int | None
+
+
+@contextmanager
+def working(verbose: int) -> Iterator[None]:
+    """Show progress if asked for, leave overflow to who checks the solution, and linear algebra to our threads."""
+    with verbosity(verbose), np.errstate(over="ignore", invalid="ignore"), plain_algebra:
+        yield
 
 
 class Learner(RegressorMixin, BaseEstimator, ABC):

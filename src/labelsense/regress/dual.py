@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from labelsense._blocks import row_blocks
+from labelsense._blocks import plain_algebra, row_blocks
 from labelsense._gram import copied, mirror
 from labelsense._typing import DoubleArray, FloatArray, IntArray, Rows
 from labelsense.regress import lapack
@@ -123,11 +123,12 @@ def leave_fold_out(
     own: Any = U[rest]
     if len(held):
         L = np.ascontiguousarray(inverse[np.ix_(held, held)])
-        lapack.cholesky(L)
-        lapack.solve(L, missed)
         across = np.ascontiguousarray(inverse[held][:, rest])
-        own = own - across.T @ missed
-        lapack.forward(L, across)
+        with plain_algebra:
+            lapack.cholesky(L)
+            lapack.solve(L, missed)
+            own = own - across.T @ missed
+            lapack.forward(L, across)
         diagonal -= np.einsum("ij,ij->j", across, across, dtype=np.float64)
     return Z[rest] - own / np.maximum(diagonal, 1e-8)[:, None].astype(own.dtype), Z[held] - missed
 

@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsense import _kernels
-from labelsense._blocks import map_rows, row_blocks
-from labelsense._gram import add_gram, copied, mirror
+from labelsense._blocks import map_rows, plain_algebra, row_blocks
+from labelsense._gram import add_gram, copied, mirror, multiply
 from labelsense._storage import Parts, all_finite, require, require_array, storable
 from labelsense._typing import CSR, DoubleArray, FloatArray, Precision, Rows, as_dense
 from labelsense._validation import check_places
@@ -20,7 +20,7 @@ from labelsense.regress.design import DENSE_ROWS, DOUBLE_ROWS, Design, MemoryDes
 
 COMMON = 0.12  # a feature that this fraction of rows has is multiplied faster by BLAS than entry by entry (measured)
 SPARSE_WORK = 2**24  # multiplications between two looks at Ctrl-C
-DENSE_WORK = 2**34  # the same where BLAS does it
+BLOCK_COLUMNS = 256  # of X' B, that one thread makes
 SUM_SHARE = 4  # features of a row of products, for each entry, up to which their sum over blocks costs little
 EXACT_WORK = 2**16  # multiplications per row of a dense product up to which it is in double
 
@@ -95,7 +95,7 @@ class DenseDesign(StoredDesign):
         return np.concatenate([np.square(self.X[rows], dtype=np.float64).sum(axis=1) for rows in blocks])
 
     def times(self, B: Any) -> FloatArray:
-        return _blocked_product(self._single, np.asarray(B, np.float32))
+        return multiply(self._single, np.asarray(B, np.float32))
 
     def times_vector(self, v: DoubleArray) -> DoubleArray:
         return np.concatenate([self.X[rows] @ v for rows in some_blocks(self.shape[0], DOUBLE_ROWS)])
@@ -104,7 +104,14 @@ class DenseDesign(StoredDesign):
         if sp.issparse(B):
             return self._single.T @ B
         X, size = (self.X, DOUBLE_ROWS) if B.dtype == np.float64 else (self._single, DENSE_ROWS)
-        return sum_over_blocks(self.shape[0], lambda rows: X[rows].T @ B[rows], size)
+        C = np.empty((self.shape[1], B.shape[1]))
+
+        def fill(columns: slice) -> None:
+            C[columns] = sum_over_blocks(self.shape[0], lambda rows: X[rows, columns].T @ B[rows], size)
+
+        with plain_algebra:
+            map_rows(fill, self.shape[1], BLOCK_COLUMNS, -1)
+        return C
 
     def gram(self, kind: Precision = np.float32) -> Any:
         G: Any = np.zeros((self.shape[1], self.shape[1]), kind)
@@ -123,8 +130,9 @@ class DenseDesign(StoredDesign):
     def quadratic_forms(self, S: FloatArray) -> DoubleArray:
         full = copied(S)
         mirror(full)
-        blocks = (self._single[rows] for rows in some_blocks(self.shape[0], _dense_rows(full)))
-        return np.concatenate([np.einsum("ij,ij->i", block @ full, block) for block in blocks]).astype(np.float64)
+        blocks = (self._single[rows] for rows in some_blocks(self.shape[0], DENSE_ROWS))
+        parts = [np.einsum("ij,ij->i", multiply(block, full), block) for block in blocks]
+        return np.concatenate(parts).astype(np.float64)
 
     def centred(self, mean: DoubleArray) -> tuple[DenseDesign, DoubleArray]:
         centred = np.empty(self.shape, np.float32)
@@ -224,13 +232,13 @@ class SparseDesign(StoredDesign):
         right = rare._transposed._arrays
         cost = max(1, rare.X.nnz * self.X.nnz // max(1, self.shape[0] * self.shape[1]))
 
-        def multiply(rows: slice) -> None:
+        def fill(rows: slice) -> None:
             _kernels.times_sparse(*self._arrays, rows.start, rows.stop, *right, C)
 
-        map_rows(multiply, self.shape[0], _block_rows(self.shape[0], cost), -1)
+        map_rows(fill, self.shape[0], _block_rows(self.shape[0], cost), -1)
         mine = self.X[:, other._common_features].toarray()
         for rows in row_blocks(len(C), DENSE_ROWS):
-            C[rows] += mine[rows] @ common.T
+            C[rows] += multiply(mine[rows], common.T)
         return C
 
     def quadratic_forms(self, S: FloatArray) -> DoubleArray:
@@ -318,23 +326,16 @@ def dense_product(A: FloatArray, B: FloatArray) -> FloatArray:
     the result does not, but for one number in a hundred million.
     """
     if B.size > EXACT_WORK:
-        return _blocked_product(A, B)
+        product: FloatArray = multiply(A, B)
+        return product
     C, B = np.empty((len(A), B.shape[1]), np.float32), B.astype(np.float64)
-    for rows in row_blocks(len(A), DENSE_ROWS):
+
+    def fill(rows: slice) -> None:
         C[rows] = A[rows].astype(np.float64) @ B
+
+    with plain_algebra:
+        map_rows(fill, len(A), DENSE_ROWS, -1)
     return C
-
-
-def _blocked_product(A: FloatArray, B: FloatArray) -> FloatArray:
-    C = np.empty((len(A), B.shape[1]), np.float32)
-    for rows in row_blocks(len(A), _dense_rows(B)):
-        np.matmul(A[rows], B, out=C[rows])
-    return C
-
-
-def _dense_rows(B: FloatArray) -> int:
-    """Return how many rows to multiply by B between two looks at Ctrl-C."""
-    return max(16, min(DENSE_ROWS, DENSE_WORK // max(1, B.size)))
 
 
 def _check_same_features(left: MemoryDesign, right: MemoryDesign) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from labelsense._blocks import row_blocks
-from labelsense._gram import gram
+from labelsense._gram import gram, multiply
 from labelsense._progress import report_progress
 from labelsense._typing import FloatArray
 from labelsense.regress import lapack
@@ -30,8 +30,8 @@ class KernelStrips:
         for rows in row_blocks(len(P), STRIP_ROWS):
             report_progress("product with the kernel", rows.start / len(P))
             strip = self._strip(rows)
-            out[rows] += strip @ P[: rows.stop]
-            out[: rows.start] += strip[:, : rows.start].T @ P[rows]
+            out[rows] += multiply(strip, P[: rows.stop])
+            out[: rows.start] += multiply(strip[:, : rows.start].T, P[rows])
         return out
 
     def _strip(self, rows: slice) -> FloatArray:
@@ -65,9 +65,9 @@ class LowRankPreconditioner:
 
     def solve(self, R: FloatArray) -> FloatArray:
         """Return (C C' + alpha I)^-1 R, by the identity of Woodbury."""
-        projected = self.transposed @ R
+        projected = multiply(self.transposed, R)
         lapack.solve(self.inner, projected)
-        return ((R - self.transposed.T @ projected) / self.alpha).astype(np.float32, copy=False)
+        return ((R - multiply(self.transposed.T, projected)) / self.alpha).astype(np.float32, copy=False)
 
 
 def solve_by_strips(

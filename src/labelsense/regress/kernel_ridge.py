@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelsense._blocks import map_rows, plain_algebra
 from labelsense._memory import available_memory
-from labelsense._progress import log, verbosity
+from labelsense._progress import log
 from labelsense._storage import require, require_array, storable
 from labelsense._typing import FloatArray, as_dense
 from labelsense._validation import check_choice, check_count, check_real
-from labelsense.regress.base import FitCost, Fold, Learner, as_columns, check_two_rows, data_bytes
+from labelsense.regress.base import FitCost, Fold, Learner, as_columns, check_two_rows, data_bytes, working
 from labelsense.regress.checks import (
     check_magnitude,
     check_new_rows,
@@ -44,6 +45,7 @@ from labelsense.regress.penalty import descend, errors_downhill
 from labelsense.regress.ridge_cost import BLAS
 
 LOO_ROWS = 4000  # rows on which alpha and gamma are chosen: a Cholesky factor of them costs little
+KEPT_ROWS = 5000  # up to which the kernel matrix is kept for other penalties
 PREDICTED_ROWS = 128  # of new rows at a time, by each thread
 EMPTY_COLUMNS = 2**22  # that stored rows may have, whatever is in them
 GAMMAS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -115,7 +117,7 @@ class KernelRidgeLearner(Learner):
 
     def fit(self, X: Any, y: Any) -> KernelRidgeLearner:
         design, Z, budget = self._check_rows(X, y)
-        with verbosity(self.verbose), np.errstate(over="ignore", invalid="ignore"):
+        with working(self.verbose):
             self._choose(design, Z)
             if self._in_memory(design, budget):
                 self._keep(design, self._system(design, Z).solve(self.alpha_))
@@ -131,12 +133,10 @@ class KernelRidgeLearner(Learner):
         """
         design, Z, budget = self._check_rows(X, y)
         check_two_rows(design)
-        with verbosity(self.verbose), np.errstate(over="ignore", invalid="ignore"):
+        with working(self.verbose):
             self._choose(design, Z)
             if self._in_memory(design, budget):
-                U, residuals = self._system(design, Z).solve_out_of_sample(self.alpha_)
-                self._keep(design, U)
-                H = (Z - residuals).astype(np.float32)
+                H = self._keep_out_of_sample(self._system(design, Z), design)
             else:
                 self._fit_strips(design, Z, budget)
                 H = self.unfitted()._predict_folds(X, Z)
@@ -154,7 +154,7 @@ class KernelRidgeLearner(Learner):
         if not self._in_memory(design, budget):
             yield from super().fit_leaving_out(X, y, folds)
             return
-        with verbosity(self.verbose), np.errstate(over="ignore", invalid="ignore"):
+        with working(self.verbose):
             self._choose(design, Z)
             U, inverse = self._system(design, Z).invert(self.alpha_)
             self._keep(design, U)
@@ -164,6 +164,29 @@ class KernelRidgeLearner(Learner):
             except NotPositiveDefiniteError:  # by rounding
                 H, others = self._fit_without(X, y, fold)
             yield H.astype(np.float32, copy=False), others.astype(np.float32, copy=False)
+
+    def fit_path(self, X: Any, y: Any) -> Callable[[float], tuple[KernelRidgeLearner, FloatArray]]:
+        """Return what gives for any penalty a fitted copy of this learner, and what its ``fit_out_of_sample`` returns.
+
+        The kernel matrix is made once, if rows are few enough to keep it beside its factor.
+        """
+        first = clone(self).set_params(alpha=1.0)
+        design, Z, budget = first._check_rows(X, y)
+        check_two_rows(design)
+        with working(self.verbose):
+            first._choose(design, Z)
+            in_memory = self._in_memory(design, budget)
+            system = first._system(design, Z, keep=len(Z) <= KEPT_ROWS) if in_memory else None
+
+        def at(alpha: float) -> tuple[KernelRidgeLearner, FloatArray]:
+            model = copy(first).set_params(alpha=alpha)
+            if system is None:
+                return model, model.fit_out_of_sample(X, y)
+            model.alpha_ = check_real(alpha, "alpha", low=1e-9)
+            with working(self.verbose):
+                return model, model._shape_like_fit(model._keep_out_of_sample(system, design))
+
+        return at
 
     def predict(self, X: Any) -> FloatArray:
         check_is_fitted(self)
@@ -207,9 +230,15 @@ class KernelRidgeLearner(Learner):
     def _in_memory(design: MemoryDesign, budget: float) -> bool:
         return 4 * design.shape[0] ** 2 <= budget
 
-    def _system(self, design: MemoryDesign, Z: FloatArray) -> DualSystem:
+    def _system(self, design: MemoryDesign, Z: FloatArray, keep: bool = False) -> DualSystem:
         log("kernel ridge: a %d x %d kernel matrix", len(Z), len(Z))
-        return DualSystem(lambda: kernel_matrix(self.kernel_, design), Z, np.zeros(len(Z)))
+        return DualSystem(lambda: kernel_matrix(self.kernel_, design), Z, np.zeros(len(Z)), keep)
+
+    def _keep_out_of_sample(self, system: DualSystem, design: MemoryDesign) -> FloatArray:
+        """Solve, and return predictions by models that did not see their row."""
+        U, residuals = system.solve_out_of_sample(self.alpha_)
+        self._keep(design, U)
+        return (system.Z - residuals).astype(np.float32)
 
     def _fit_strips(self, design: MemoryDesign, Z: FloatArray, budget: float) -> None:
         log("kernel ridge: %d rows by conjugate gradients, %.1f GB of the kernel kept", len(Z), budget / 1e9)

@@ -2,6 +2,9 @@
 
 SciPy's own wrappers hold the interpreter for the whole call, and copy parts of arrays. Here the same BLAS and LAPACK
 routines, which SciPy exports for Cython, are called on blocks through ctypes, which lets go of the interpreter.
+Blocks are shared out among our threads: those of OpenBLAS go on turning for a while after every call, and take time
+from all others.
+
 Matrices are C-contiguous; a lower triangle in C order is the upper triangle that LAPACK sees.
 """
 
@@ -13,13 +16,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cython_blas, cython_lapack
 
-from labelsense._blocks import row_blocks
+from labelsense._blocks import count_threads, map_rows, map_stream, plain_algebra, row_blocks
 from labelsense._progress import report_progress
 
-BLOCK = 1024
-RIGHT_HAND_SIDES = 512  # solved for at a time
-BLOCK_WORK = 2**35  # multiplications in one call, about
-UPDATE_BYTES = 2**26  # of the rows in one call of syrk: OpenBLAS 0.3.30 crashes on 2 threads from about twice that on
+BLOCK = 256  # rows or columns of one call, which one thread works on
+RIGHT_HAND_SIDES = 64  # solved for by one thread at a time
 
 
 class NotPositiveDefiniteError(ArithmeticError):
@@ -28,24 +29,38 @@ class NotPositiveDefiniteError(ArithmeticError):
 
 def cholesky(A: Any) -> None:
     """Overwrite the lower triangle of a symmetric positive definite A by L, with A = L L'. The rest is not touched."""
-    n = len(A)
-    call = _routines(A)
-    block = min(_width(n, BLOCK), max(1, UPDATE_BYTES // (n * A.itemsize)))
-    for j in range(0, n, block):
-        size = min(block, n - j)
-        rest = n - j - size
-        report_progress("Cholesky factor", 1 - ((n - j) / n) ** 3)
-        call("potrf", "U", size, A[j:, j:], n)
-        if rest:
-            below = A[j + size :, j:]
-            call("trsm", "L", "U", "T", "N", size, rest, 1.0, A[j:, j:], n, below, n)
-            call("syrk", "U", "T", rest, size, -1.0, below, n, 1.0, A[j + size :, j + size :], n)
+    n, call = len(A), _routines(A)
+    with plain_algebra:
+        for j in range(0, n, BLOCK):
+            size = min(BLOCK, n - j)
+            report_progress("Cholesky factor", 1 - ((n - j) / n) ** 3)
+            call("potrf", "U", size, A[j:, j:], n)
+            _eliminate(A, j, size)
+
+
+def _eliminate(A: Any, j: int, size: int) -> None:
+    """Take out of the rows below some that are factored, from j on, what these explain."""
+    n, call = len(A), _routines(A)
+    first = j + size
+
+    def divide(rows: slice) -> None:
+        height, mine = rows.stop - rows.start, A[first + rows.start :, j:]
+        call("trsm", "L", "U", "T", "N", size, height, 1.0, A[j:, j:], n, mine, n)
+
+    def subtract(rows: slice) -> None:
+        top, height = first + rows.start, rows.stop - rows.start
+        mine = A[top:, j:]
+        if rows.start:
+            call("gemm", "T", "N", rows.start, height, size, -1.0, A[first:, j:], n, mine, n, 1.0, A[top:, first:], n)
+        call("syrk", "U", "T", height, size, -1.0, mine, n, 1.0, A[top:, top:], n)
+
+    for work in (divide, subtract):
+        map_rows(work, n - first, BLOCK, -1)
 
 
 def solve(L: Any, B: Any) -> None:
     """Overwrite B (n, m) by the solution of L L' X = B."""
-    _triangular(L, B, "N")
-    _triangular(L, B, "T")
+    _triangular(L, B, "NT")
 
 
 def forward(L: Any, B: Any) -> None:
@@ -54,28 +69,28 @@ def forward(L: Any, B: Any) -> None:
 
 
 def invert(L: Any) -> None:
-    """Overwrite the lower triangle of L by that of (L L')^-1: first by L^-1, then by its transpose times itself.
+    """Overwrite the lower triangle of L by that of (L L')^-1. The rest is not touched.
 
-    Block by block as LAPACK's trtri and lauum do it; a block of rows here is a block of columns to them.
+    Its columns from j on are, below j, the inverse of what is right of and below j, so they can take the place of
+    those of L as soon as all before them are known.
     """
     n, call = len(L), _routines(L)
-    blocks = list(row_blocks(n, _width(n, BLOCK)))
-    for rows in blocks:
-        j, size = rows.start, rows.stop - rows.start
-        if j:
-            call("trmm", "L", "U", "N", "N", j, size, 1.0, L, n, L[j:], n)
-            call("trsm", "R", "U", "N", "N", j, size, -1.0, L[j:, j:], n, L[j:], n)
-        call("trtri", "U", "N", size, L[j:, j:], n)
-    for rows in blocks:
-        j, size, rest = rows.start, rows.stop - rows.start, n - rows.stop
-        if j:
-            call("trmm", "R", "U", "T", "N", j, size, 1.0, L[j:, j:], n, L[j:], n)
-        call("lauum", "U", size, L[j:, j:], n)
-        if rest:
-            below = L[rows.stop :, j:]
-            if j:
-                call("gemm", "N", "T", j, size, rest, 1.0, L[rows.stop :], n, below, n, 1.0, L[j:], n)
-            call("syrk", "U", "N", size, rest, 1.0, below, n, 1.0, L[j:, j:], n)
+
+    def columns(block: slice) -> Any:
+        rest, width = n - block.start, block.stop - block.start
+        X = np.eye(rest, width, dtype=L.dtype)
+        for transposed in "NT":
+            corner = L[block.start :, block.start :]
+            call("trsm", "R", "U", transposed, "N", width, rest, 1.0, corner, n, X, width)
+        return X
+
+    blocks = list(row_blocks(n, BLOCK))
+    with plain_algebra:
+        for block, X in zip(blocks, map_stream(columns, blocks, count_threads()), strict=True):
+            width = block.stop - block.start
+            L[block.stop :, block] = X[width:]
+            below = np.tril_indices(width)
+            L[block, block][below] = X[:width][below]
 
 
 def subtract_outer(A: Any, x: Any, scale: float) -> None:
@@ -105,20 +120,20 @@ def reciprocal_condition(L: Any, norm: float) -> float:
     return float(result[0])
 
 
-def _triangular(L: Any, B: Any, transposed: str) -> None:
+def _triangular(L: Any, B: Any, sides: str) -> None:
+    """Solve by L ("N") or L' ("T"), one after the other."""
     n, m = B.shape
     if not B.flags.c_contiguous or B.dtype != L.dtype:
         raise ValueError("Right-hand sides must be C-contiguous and of the precision of the factor.")
     call = _routines(L)
-    step = _width(n, RIGHT_HAND_SIDES)
-    for first in range(0, m, step):
-        width = min(step, m - first)
-        call("trsm", "R", "U", transposed, "N", width, n, 1.0, L, n, B[:, first:], m)
 
+    def divide(columns: slice) -> None:
+        for side in sides:
+            width = columns.stop - columns.start
+            call("trsm", "R", "U", side, "N", width, n, 1.0, L, n, B[:, columns.start :], m)
 
-def _width(n: int, most: int) -> int:
-    """Return how many rows or columns to multiply by n^2 numbers between two looks at Ctrl-C."""
-    return max(1, min(most, max(16, BLOCK_WORK // max(1, n) ** 2)))
+    with plain_algebra:
+        map_rows(divide, m, RIGHT_HAND_SIDES, -1)
 
 
 def _routines(A: Any) -> Any:
@@ -131,7 +146,7 @@ def _routines(A: Any) -> Any:
     def call(name: str, *arguments: Any) -> None:
         information = ctypes.c_int(0)
         passed = [_pass(argument, real) for argument in arguments]
-        if name in ("potrf", "pocon", "trtri", "lauum"):
+        if name in ("potrf", "pocon"):
             passed.append(ctypes.byref(information))
         _function(prefix + name)(*passed)
         if information.value != 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from typing import Any
 
@@ -16,13 +16,13 @@ from sklearn.utils.random import sample_without_replacement
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from labelsense._memory import available_memory
-from labelsense._progress import log, verbosity
+from labelsense._progress import log
 from labelsense._storage import require, require_array, storable
 from labelsense._typing import DoubleArray, FloatArray
 from labelsense._validation import check_choice, check_count, check_real
 from labelsense.errors import InputError
 from labelsense.regress import ridge_cost
-from labelsense.regress.base import FitCost, Fold, Learner, as_columns, check_two_rows
+from labelsense.regress.base import FitCost, Fold, Learner, as_columns, check_two_rows, working
 from labelsense.regress.checks import (
     check_magnitude,
     check_new_rows,
@@ -136,7 +136,7 @@ class RidgeLearner(Learner):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RidgeLearner:
         rows = self._check_rows(X, y, sample_weight)
-        with verbosity(self.verbose), np.errstate(over="ignore", invalid="ignore"):
+        with working(self.verbose):
             solver = self._start(rows)
             self._keep(solver, solver.solve(self.alpha_))
         return self
@@ -148,7 +148,7 @@ class RidgeLearner(Learner):
         by five folds, or three from 5,000 rows on. An alpha that "loo" has chosen is chosen by all rows.
         """
         rows = self._check_rows(X, y, sample_weight)
-        with verbosity(self.verbose), np.errstate(over="ignore", invalid="ignore"):
+        with working(self.verbose):
             return self._shape_like_fit(self._keep_out_of_sample(self._start(rows), rows))
 
     def fit_leaving_out(
@@ -163,7 +163,7 @@ class RidgeLearner(Learner):
         if not self._closed_form_pays(rows, len(folds)):
             yield from super().fit_leaving_out(X, y, folds, sample_weight)
             return
-        with verbosity(self.verbose), np.errstate(over="ignore", invalid="ignore"):
+        with working(self.verbose):
             solver = self._start(rows, "dual")
             assert isinstance(solver, DualSolver)
             W, leave_out = solver.leave_out(self.alpha_)
@@ -182,24 +182,21 @@ class RidgeLearner(Learner):
         be zero.
         """
         rows = self._check_rows(X, y, sample_weight)
-        with verbosity(self.verbose), np.errstate(over="ignore", invalid="ignore"):
+        with working(self.verbose):
             solver = self._start(rows)
             self._keep(solver, solver.solve(self.alpha_))
             return solver.leverages(self.alpha_) if isinstance(solver, PrimalSolver) and self.alpha_ > 0 else None
 
-    def fit_path(
-        self, X: Any, y: Any, alphas: Sequence[float], sample_weight: Any = None
-    ) -> Iterator[tuple[RidgeLearner, FloatArray]]:
-        """Yield for each penalty a fitted copy of this learner, and what ``fit_out_of_sample`` returns for it.
+    def fit_path(self, X: Any, y: Any, sample_weight: Any = None) -> Callable[[float], tuple[RidgeLearner, FloatArray]]:
+        """Return what gives for any penalty a fitted copy of this learner, and what its ``fit_out_of_sample`` returns.
 
         X'X or X X' is made once, and factored once for each penalty.
         """
-        penalties = [check_real(alpha, "alphas", low=0) for alpha in alphas]
-        first = clone(self).set_params(alpha=min(penalties))
+        first = clone(self).set_params(alpha=1.0)
         rows = first._check_rows(X, y, sample_weight)
-        with verbosity(self.verbose), np.errstate(over="ignore", invalid="ignore"):
+        with working(self.verbose):
             solver = first._start(rows)
-        return (first._at(alpha, solver, rows) for alpha in penalties)
+        return lambda alpha: first._at(check_real(alpha, "alpha", low=0), solver, rows)
 
     def predict(self, X: Any) -> FloatArray:
         check_is_fitted(self)
@@ -308,7 +305,7 @@ class RidgeLearner(Learner):
     def _at(self, alpha: float, solver: Solver, rows: TrainingRows) -> tuple[RidgeLearner, FloatArray]:
         model = copy(self).set_params(alpha=alpha)
         model.alpha_ = alpha
-        with verbosity(self.verbose), np.errstate(over="ignore", invalid="ignore"):
+        with working(self.verbose):
             H = model._keep_out_of_sample(solver, rows)
         return model, model._shape_like_fit(H)
 
