@@ -66,17 +66,23 @@ def multiply(A: Any, B: Any) -> Any:
 
 def mirror(G: Any) -> None:
     """Overwrite the upper triangle of G by the lower one."""
-    for strip in row_blocks(len(G), STRIP):
+
+    def turn(strip: slice) -> None:
         G[: strip.start, strip] = G[strip, : strip.start].T
         square = G[strip, strip]
         square[:] = np.tril(square) + np.tril(square, -1).T
+
+    map_rows(turn, len(G), STRIP, -1)
 
 
 def copied(A: Any, kind: Any = None) -> Any:
     """Return a copy of A, in another precision if given: a gigabyte takes longer than one may wait for Ctrl-C."""
     copy = np.empty(A.shape, kind or A.dtype)
-    for rows in row_blocks(len(A), ROWS):
+
+    def fill(rows: slice) -> None:
         copy[rows] = A[rows]
+
+    map_rows(fill, len(A), ROWS, -1)
     return copy
 
 

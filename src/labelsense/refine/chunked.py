@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from labelsense._blocks import plain_algebra
 from labelsense._checkpoint import State, next_step, steps_within
 from labelsense._chunks import Chunks
 from labelsense._progress import log
@@ -95,7 +96,8 @@ def fit_refiner(
         log("refine: all rows")
         refiner._stage = learning.learn(*whole[0])[1]
     refiner.n_candidates_ = k
-    return refiner._judge(parts, n_last)
+    with plain_algebra:
+        return refiner._judge(parts, n_last)
 
 
 def _judged(learning: _Learning, rest: IntArray, held: IntArray) -> Judged:

@@ -298,11 +298,16 @@ class SparseDesign(StoredDesign):
         ranges = self._column_ranges(at_most)
         map_rows(lambda piece: work(*ranges[piece.start]), len(ranges), 1, -1)
 
-    def _column_ranges(self, at_most: int | None = None) -> list[tuple[int, int]]:
-        """Return ranges of features for which X'X costs about the same, and little."""
+    @cached_property
+    def _column_costs(self) -> DoubleArray:
+        """What X'X costs up to each feature."""
         lengths = np.diff(self._arrays[0])
         cost = np.bincount(self.X.indices, weights=np.repeat(lengths, lengths), minlength=self.shape[1])
-        total = np.cumsum(cost + 1)
+        return np.cumsum(cost + 1)
+
+    def _column_ranges(self, at_most: int | None = None) -> list[tuple[int, int]]:
+        """Return ranges of features for which X'X costs about the same, and little."""
+        total = self._column_costs
         pieces = int(min(total[-1] // SPARSE_WORK + 1, at_most or self.shape[1], self.shape[1]))
         cuts = np.searchsorted(total, np.linspace(0, total[-1], pieces + 1)[1:-1])
         bounds = np.unique(np.concatenate([[0], cuts, [self.shape[1]]])).tolist()

@@ -111,7 +111,7 @@ class PrimalSolver(DirectSolver):
         if not self._factor(alpha):
             values, vectors = self._eigen(alpha)
             return (vectors / values) @ vectors.T
-        S = copied(self._L)
+        S, self._alpha = self._L, None  # which is no factor any more
         lapack.invert(S)
         mirror(S)
         return S
