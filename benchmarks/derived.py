@@ -11,7 +11,7 @@ icons       tags of icons, from 16 x 16 grey values
 few_tags    the 45 most frequent tags of packages, from 333 rows
 few_papers  the 20 most frequent tags of papers (bibtex), from 1,000 rows or fewer
 
-Rows without a label are left out, and labels without a row to learn from.
+Rows without a label or a feature are left out, and labels without a row to learn from.
 """
 
 import gzip
@@ -133,7 +133,7 @@ def most_frequent(Y, n_labels):
 
 def save(folder, X, Y, X_test, Y_test):
     kept = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1]))
-    pairs = [with_labels(X, Y[:, kept]), with_labels(X_test, Y_test[:, kept])]
+    pairs = [whole_rows(X, Y[:, kept]), whole_rows(X_test, Y_test[:, kept])]
     folder.mkdir(parents=True, exist_ok=True)
     for part, matrix in zip(PARTS, [matrix for pair in pairs for matrix in pair], strict=True):
         sp.save_npz(folder / f"{part}.npz", sp.csr_matrix(matrix, dtype=np.float32))
@@ -144,9 +144,10 @@ def save(folder, X, Y, X_test, Y_test):
     )
 
 
-def with_labels(X, Y):
-    rows = np.flatnonzero(np.diff(sp.csr_matrix(Y).indptr))
-    return sp.csr_matrix(X)[rows], sp.csr_matrix(Y)[rows]
+def whole_rows(X, Y):
+    X, Y = sp.csr_matrix(X), sp.csr_matrix(Y)
+    rows = np.flatnonzero(np.diff(X.indptr) * np.diff(Y.indptr))
+    return X[rows], Y[rows]
 
 
 if __name__ == "__main__":
