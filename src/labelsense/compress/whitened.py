@@ -10,7 +10,7 @@ from scipy.linalg import solve_triangular
 from sklearn.utils.random import sample_without_replacement
 
 from labelsense import _kernels
-from labelsense._blocks import row_blocks
+from labelsense._blocks import map_rows, plain_algebra
 from labelsense._gram import gram
 from labelsense._storage import Parts, require, require_array, storable
 from labelsense._typing import DoubleArray, FloatArray, IntArray
@@ -98,8 +98,13 @@ class WhitenedOperator(Operator):
         m = self.n_measurements
         pad = [(0, 0), (0, -m % PADDING)]
         columns = np.zeros((self.n_labels, m + -m % PADDING), np.float32)
-        for block in row_blocks(self.n_labels, 4096):
-            columns[block, :m] = self.hadamard.columns(np.arange(block.start, block.stop)).T @ self._squared
+        squared = self._squared
+
+        def fill(labels: slice) -> None:
+            columns[labels, :m] = self.hadamard.columns(np.arange(labels.start, labels.stop)).T @ squared
+
+        with plain_algebra:
+            map_rows(fill, self.n_labels, 1024, -1)
         inverse = self._invert().astype(np.float32)
         return _kernels.Whitened(
             self.hadamard.kernel(),

@@ -14,15 +14,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsense import _kernels
-from labelsense._blocks import row_blocks
+from labelsense._blocks import map_rows, plain_algebra, row_blocks
+from labelsense._gram import mirror
 from labelsense._storage import Parts, require, require_array, storable
 from labelsense._typing import CSR, DoubleArray, FloatArray
 from labelsense.compress.base import Operator, inverse_norms
 from labelsense.labels import scale_columns
 from labelsense.refine.candidates import Candidates
 from labelsense.refine.ranker import Arrays, Ranker, compact, csr_arrays
+from labelsense.regress import lapack
 
 GEMM_ROWS = 1024
+MOMENT_ROWS, SOLVED_LABELS = 32, 1024  # of the linear decoder, by each thread
 STRONGEST = 50  # features of a row that count for centroids, and features by which a label is found
 MOST_FOUND = 2000  # labels that are found by a feature
 PENALTY = 0.1  # of the linear decoder, as a share of the mean square of a measurement
@@ -123,8 +126,14 @@ class LinearDecoder(Source):
         total = np.zeros((m + 1, m + 1 + Y.shape[1]))
         for rows in row_blocks(n, GEMM_ROWS):
             left = np.pad(H[rows].astype(np.float64), ((0, 0), (0, 1)), constant_values=1)
-            total[:, : m + 1] += left.T @ left
-            total[:, m + 1 :] += np.asarray(Y[rows].T @ left).T
+            labels = sp.csr_array(Y[rows].T)
+
+            def add(some: slice, left: DoubleArray = left, labels: CSR = labels) -> None:
+                total[some, : m + 1] += left[:, some].T @ left
+                total[some, m + 1 :] += np.asarray(labels @ left[:, some]).T
+
+            with plain_algebra:
+                map_rows(add, m + 1, MOMENT_ROWS, -1)
         return total
 
     @classmethod
@@ -134,11 +143,18 @@ class LinearDecoder(Source):
         n, mean = float(moments[-1, m]), moments[-1, :m] / moments[-1, m]
         penalty = max(PENALTY * float(np.trace(moments[:, :m])) / m, 1e-12)
         share = moments[-1, m + 1 :] / n
-        gram = moments[:m, :m] - n * np.outer(mean, mean)
-        right = moments[:m, m + 1 :] - np.outer(n * mean, share)
-        inverse = np.linalg.inv(gram + penalty * np.eye(m))
-        weights = (inverse @ right).astype(np.float32)
-        intercept = (share - mean @ weights).astype(np.float32)
+        inverse = moments[:m, :m] - n * np.outer(mean, mean) + penalty * np.eye(m)
+        lapack.cholesky(inverse)
+        lapack.invert(inverse)
+        mirror(inverse)
+        weights, intercept = np.empty((m, len(share)), np.float32), np.empty(len(share), np.float32)
+
+        def fill(labels: slice) -> None:
+            W = inverse @ (moments[:m, m + 1 :][:, labels] - np.outer(n * mean, share[labels]))
+            weights[:, labels], intercept[labels] = W, share[labels] - mean @ W
+
+        with plain_algebra:
+            map_rows(fill, len(share), SOLVED_LABELS, -1)
         return cls(weights, intercept, mean.astype(np.float32), inverse.astype(np.float32), round(n))
 
     def scores(self, X: CSR, H: FloatArray) -> FloatArray:
