@@ -115,6 +115,20 @@ class TestTrees:
                 inside = (p[part] >= low) & (p[part] < low + 0.2)
                 assert abs(p[part][inside].mean() - truth[part][inside].mean()) < 0.05
 
+    def test_trees_count_where_they_know_more(self):
+        random = np.random.default_rng(0)
+        F = random.normal(size=(6000, 4)).astype(np.float32)
+        row, chance = np.arange(6000), random.random(6000)
+        for odds, low, high in ((2 * F[:, 0] - 1, 0, 0.4), (6 * (F[:, 0] * F[:, 1] > 0) - 3, 0.9, 1)):
+            model, _ = PooledModel.train(F, chance < expit(odds), row)
+            assert low <= model.share <= high
+
+    def test_of_files_without_share_are_a_mean(self):
+        F, truth = self.pairs()
+        model, _ = PooledModel.train(F, truth, np.arange(len(F)))
+        parts = {name: value for name, value in model._to_parts().items() if name != "share"}
+        assert PooledModel._from_parts(parts).share == 0.5
+
     def test_in_the_order_of_one_score(self):
         F, truth = self.pairs()
         model, _ = PooledModel.train_on_one(F, ~truth, 2)  # even one that speaks against itself

@@ -13,18 +13,19 @@ from labelsense._typing import DoubleArray, FloatArray, IntArray
 from labelsense.refine.trees import BoostedTrees
 
 FOLDS = 3
-SURE = 1e-6  # no probability is nearer to 0 or 1
+SURE = 1e-6  # the least weight of a score that is all
+MOST_ODDS = 30  # log odds of pairs that are learned from
 LINEAR_PAIRS = 50_000  # that a few dozen weights are learned from, at most
 LIKELY = 0.02  # trees judge the pairs that the logistic regression gives so much
 
 
 @storable()
 class PooledModel:
-    """The mean of the probabilities of a logistic regression and of boosted trees, calibrated out of sample.
+    """A mean of the log odds of a logistic regression and of boosted trees, calibrated out of sample.
 
-    The first cannot overfit, the second sees what is not linear; their mean is better than either where rows are few,
-    and not much worse than the better one elsewhere. The first alone judges what it finds very unlikely: that is most
-    pairs.
+    The first cannot overfit, the second sees what is not linear. What each counts in the mean is learned out of sample,
+    too: with few pairs it is about even, with many the trees are nearly all. The first alone judges what it finds very
+    unlikely: that is most pairs.
 
     Parameters
     ----------
@@ -33,6 +34,8 @@ class PooledModel:
     intercept : float
     trees : BoostedTrees, optional
         None where a logistic regression is all.
+    share : float
+        What the trees count in the mean, from 0 to 1.
     slope, offset : float
         What makes calibrated log odds of those of the mean (Platt scaling).
     """
@@ -44,11 +47,12 @@ class PooledModel:
         weights: DoubleArray,
         intercept: float,
         trees: BoostedTrees | None = None,
+        share: float = 1.0,
         slope: float = 1.0,
         offset: float = 0.0,
     ) -> None:
         self.mean, self.scale, self.weights, self.intercept, self.trees = mean, scale, weights, intercept, trees
-        self.slope, self.offset = slope, offset
+        self.share, self.slope, self.offset = share, slope, offset
 
     @classmethod
     def train(cls, F: FloatArray, truth: NDArray[np.bool_], row: IntArray) -> tuple[PooledModel, FloatArray]:
@@ -65,11 +69,14 @@ class PooledModel:
 
         with plain_algebra:
             *models, final = map_rows(fit, len(parts), 1, -1)
-        out = np.empty(len(F), np.float32)
+        linear, more = np.empty(len(F)), np.empty(len(F))
         for model, part in zip(models, parts, strict=False):
-            out[~part] = model.predict(F[~part])
-        final.slope, final.offset = _fit_platt(_log_odds(out), truth)
-        return final, expit(final.slope * _log_odds(out) + final.offset).astype(np.float32)
+            linear[~part], more[~part] = model._odds(F[~part])
+        linear.clip(-MOST_ODDS, MOST_ODDS, out=linear)  # so that none counts more than all others
+        final.share = _fit_share(linear, more, truth)
+        odds = linear + final.share * more
+        final.slope, final.offset = _fit_platt(odds, truth)
+        return final, expit(final.slope * odds + final.offset).astype(np.float32)
 
     @classmethod
     def train_on_one(cls, F: FloatArray, truth: NDArray[np.bool_], column: int) -> tuple[PooledModel, FloatArray]:
@@ -101,11 +108,17 @@ class PooledModel:
 
     def predict(self, F: FloatArray) -> FloatArray:
         """Return the probability of each pair."""
-        odds = self._linear(F)
+        linear, more = self._odds(F)
+        return expit(self.slope * (linear + self.share * more) + self.offset).astype(np.float32)
+
+    def _odds(self, F: FloatArray) -> tuple[DoubleArray, DoubleArray]:
+        """Return the log odds of each pair by the logistic regression, and what those of the trees are beyond."""
+        linear = self._linear(F)
+        more = np.zeros(len(F))
         if self.trees is not None:
-            likely = np.flatnonzero(odds >= logit(LIKELY))
-            odds[likely] = _log_odds((expit(odds[likely]) + expit(self.trees.log_odds(F[likely]))) / 2)
-        return expit(self.slope * odds + self.offset).astype(np.float32)
+            likely = np.flatnonzero(linear >= logit(LIKELY))
+            more[likely] = self.trees.log_odds(F[likely]) - linear[likely]
+        return linear, more
 
     def _linear(self, F: FloatArray) -> DoubleArray:
         """Return the log odds of each pair by the logistic regression."""
@@ -128,17 +141,25 @@ class PooledModel:
         if trees is not None:
             require(isinstance(trees, BoostedTrees), "the pooled model must have trees")
             require(int(trees.feature.max()) < len(weights), "trees must ask for features that are there")
-        numbers = [float(parts[name]) for name in ("intercept", "slope", "offset")]
+        # Files of before have the mean of both.
+        told = parts["intercept"], parts.get("share", 0.5), parts["slope"], parts["offset"]
+        numbers = [float(number) for number in told]
         require(bool(np.isfinite(numbers).all()), "the pooled model must be of finite numbers")
         return cls(parts["mean"], parts["scale"], weights, numbers[0], trees, *numbers[1:])
 
 
-def _log_odds(p: FloatArray) -> DoubleArray:
-    return logit(np.clip(p.astype(np.float64), SURE, 1 - SURE))
-
-
 def _share_log_odds(truth: NDArray[np.bool_]) -> float:
     return float(logit((truth.sum() + 0.5) / (len(truth) + 1)))
+
+
+def _fit_share(linear: DoubleArray, more: DoubleArray, truth: NDArray[np.bool_]) -> float:
+    """Return what ``more`` counts in the best log odds of the truth, as a share of what ``linear`` does."""
+    told = more != 0
+    if not 0 < truth[told].sum() < told.sum():
+        return 0.0
+    both = np.stack([linear[told], more[told]], axis=1)
+    first, second = LogisticRegression(C=1e3, solver="newton-cholesky").fit(both, truth[told]).coef_[0]
+    return float(np.clip(second / first, 0, 1)) if first > 0 else 1.0
 
 
 def _fit_platt(odds: DoubleArray, truth: NDArray[np.bool_]) -> tuple[float, float]:
