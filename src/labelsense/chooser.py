@@ -25,6 +25,7 @@ from labelsense.trials import ALPHAS, Trial, Tried, penalty_scale, precision_cur
 SPARSE = 0.25  # the share of numbers that are not zero, up to which features are taken for counts
 LEAST_MEASUREMENTS = 100
 MEMORY_SHARE = 0.5  # of what is free, for the kernel matrix or for a whitened A
+LEAST_LABELS = 2  # in a sample: of fewer, there is nothing to choose
 RARE = 1.0  # mean rows of a label in a sample of rows, below which labels are sampled instead
 SETTLED_ROWS = 12_000  # on which a thorough choice is made of the penalty, at most
 FITS = 4  # fits of all rows that a fit with the folds of refinement costs, in closed form
@@ -122,6 +123,7 @@ def choose_by(
     in_runs: bool = False,
 ) -> Choice:
     """Do what :func:`choose` does, given the sample, the scalings to try, and how long fits with a kernel take."""
+    Y = drop_absent(Y)
     trial = Trial(X, Y, choose_measurements(Y.shape[1], budget), refined, random.randint(2**31), in_runs)
     scaled = {word: X if word is None else make_features(word).fit_transform(X) for word in words}
     place = len(ALPHAS) // 2
@@ -144,7 +146,7 @@ def choose_by(
 
 def settle(choice: Choice, X: Any, Y: CSR, budget: Budget, random: Any, refined: bool, in_runs: bool = False) -> Choice:
     """Choose the penalty again on more rows: what is best depends on how many there are."""
-    word = choice.features
+    word, Y = choice.features, drop_absent(Y)
     F = X if word is None else make_features(word).fit_transform(X)
     trial = Trial(X, Y, choose_measurements(Y.shape[1], budget), refined, random.randint(2**31), in_runs)
     trial.walk_penalties(word, F, clone(choice.learner), _place(choice.learner, F))
@@ -177,6 +179,19 @@ def sample(Y: CSR, size: int, random: Any) -> tuple[IntArray, CSR]:
     some = sp.csc_array(Y)[:, labels].tocsr()
     rows = np.sort(random.permutation(np.flatnonzero(np.diff(some.indptr)))[:size])
     return rows, sp.csr_array(some[rows])
+
+
+def drop_absent(Y: CSR) -> CSR:
+    """Return labels without those that no row has: they cost as much as others, and tell nothing.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp
+    >>> drop_absent(sp.csr_array(np.eye(3, 5))).shape
+    (3, 3)
+    """
+    present = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1]))
+    return Y if len(present) < LEAST_LABELS else sp.csr_array(Y[:, present])
 
 
 def sample_labels(counts: IntArray, n: int, size: int, random: Any) -> IntArray | None:
