@@ -51,16 +51,20 @@ class TestRefiner:
 
     def test_nothing_is_calibrated_by_rows_that_were_learned(self, documents, monkeypatch):
         X, Y = documents
-        parts = []
+        parts, heard = [], []
 
-        def spy(rest, held, *others):
-            judged = learning.judge(rest, held, *others)
-            first = learning.judge(rest, Rows(held.X[:1], held.H[:1], held.Y[:1]), *others)
-            parts.append((rest.X, held.X, judged, first))
+        def hear(rest, held, *others):
+            heard.append(learning.hear(rest, Rows(held.X[:1], held.H[:1], held.Y[:1]), *others))
+            return learning.hear(rest, held, *others)
+
+        def spy(both, C):
+            judged, first = learning.judge(both, C), learning.judge(heard[-1], C)
+            parts.append((both.rest.X, both.held.X, judged, first))
             # Nor does it where all rows are learned from afterwards.
-            np.testing.assert_array_equal(learning.learn(rest, held, *others)[0].features, judged.features)
+            np.testing.assert_array_equal(learning.learn(both, 50, C)[0].features, judged.features)
             return judged
 
+        monkeypatch.setattr("labelsense.refine.refiner.hear", hear)
         monkeypatch.setattr("labelsense.refine.refiner.judge", spy)
         _, calibration, _, _ = fit(X[:500], Y[:500], n_calibration=260)
         assert len(parts) == 5

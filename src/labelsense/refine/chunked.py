@@ -29,6 +29,7 @@ from labelsense.refine.refiner import Calibration, Refiner, whole_fold
 from labelsense.refine.shortlist import Reconstruction, candidates_for, shortlist
 from labelsense.refine.sources import Correlations, LinearDecoder, Source, sums_by_label
 from labelsense.refine.stage import Stage, as_rows
+from labelsense.refine.weight import Pairs, choose_weight, draw_labels
 from labelsense.regress import RidgeLearner
 from labelsense.regress.chunked import ChunkedDesign, ChunkedTargets
 from labelsense.regress.out_of_sample import fit_out_of_sample
@@ -82,7 +83,8 @@ def fit_refiner(
     d = reconstruction.operator.n_labels
     numbers = np.concatenate(list(X.chunks().results(_label_numbers)))
     k = candidates_for(numbers, d) if refiner.n_candidates == "auto" else min(int(refiner.n_candidates), d)
-    learning = _Learning(X, Z, learner, reconstruction, k, refiner.C, memory, weights)
+    C = None if refiner.C == "auto" else float(refiner.C)
+    learning = _Learning(X, Z, learner, reconstruction, k, C, memory, weights)
     folds, n_last = refiner._folds(len(numbers), last)
     whole, parts = whole_fold(len(numbers)), []
     for number, (rest, held) in enumerate(folds):
@@ -95,7 +97,8 @@ def fit_refiner(
     if whole:
         log("refine: all rows")
         refiner._stage = learning.learn(*whole[0])[1]
-    refiner.n_candidates_ = k
+    assert learning.C is not None
+    refiner.n_candidates_, refiner.C_ = k, learning.C
     with plain_algebra:
         return refiner._judge(parts, n_last)
 
@@ -107,6 +110,7 @@ def _judged(learning: _Learning, rest: IntArray, held: IntArray) -> Judged:
         if (kept := step.load()) is None:
             candidates, features, Y, usual, known = learning.learn(rest, held)[0]
             kept = {
+                "C": np.array([learning.C]),
                 "usual": usual,
                 "known": known,
                 "starts": candidates.starts,
@@ -116,6 +120,7 @@ def _judged(learning: _Learning, rest: IntArray, held: IntArray) -> Judged:
                 "truth starts": Y.indptr.astype(np.int64),
             }
             step.finish(kept)
+    learning.C = float(kept["C"][0])
     d, labels, starts = learning.reconstruction.operator.n_labels, kept["truth"], kept["truth starts"]
     Y = sp.csr_array((np.ones(len(labels), np.float32), labels, starts), shape=(len(starts) - 1, d))
     candidates = Candidates(kept["starts"], kept["labels"], d)
@@ -123,16 +128,16 @@ def _judged(learning: _Learning, rest: IntArray, held: IntArray) -> Judged:
     return Judged(candidates, features, Y, kept["usual"], kept["known"])
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Learning:
-    """Rows, and how to learn from them."""
+    """Rows, and how to learn from them. The weight of errors is chosen when it is first needed, if it is not given."""
 
     X: ChunkedDesign
     Z: ChunkedTargets
     learner: RidgeLearner
     reconstruction: Reconstruction
     n_candidates: int
-    C: float
+    C: float | None
     memory: float
     weights: DoubleArray | None
 
@@ -153,6 +158,8 @@ class _Learning:
         label_counts, sums = sums.label_counts, sums.plus(Sums.of(others))
         chosen: State = {"starts": outside.starts, "labels": outside.labels}
         pairs = rows.beside(shortlisted)
+        if self.C is None:
+            self.C = self._choose_weight(label_counts, pairs, others, outside)
         margins, ranker = train_ranker(pairs, (others, chosen), operator.n_labels, self.C, self.memory)
         values = np.concatenate([values, margins[None]])
         return finish(others, outside, values, label_counts, sums, habits, ranker, k)
@@ -167,6 +174,13 @@ class _Learning:
         shortlisted = measured.map(choose, step="candidates")
         habits = shortlisted.total(_Habits(operator.n_labels, len(choose.sources) + 2))
         return shortlisted, habits, *shortlist(choose.judges, self.reconstruction, others.X, others.H, k)
+
+    def _choose_weight(self, label_counts: IntArray, pairs: Chunks, others: Rows, outside: Candidates) -> float:
+        """Do what :meth:`~labelsense.refine.learning.Heard.choose_weight` does."""
+        labels = draw_labels(label_counts, pairs.total(_count_pairs))
+        return choose_weight(
+            Pairs.join(list(pairs.results(_SomePairs(labels)))), Pairs.of(others.X, others.Y, outside, labels)
+        )
 
     def _gather(self, held: IntArray, model: RidgeLearner) -> Rows:
         """Return a few rows, in one place, with what a model says of them."""
@@ -223,6 +237,22 @@ class _Habits:
     def __call__(self, chunk: State) -> DoubleArray:
         candidates = Candidates(chunk["starts"], chunk["labels"], self.n_labels)
         return habit_sums(candidates, chunk["values"].reshape(self.n_scores, -1), chunk["right"])
+
+
+@dataclass(frozen=True)
+class _SomePairs:
+    """The rows of a chunk that have one of some labels, or have it as a candidate."""
+
+    labels: IntArray
+
+    def __call__(self, chunk: tuple[Any, State]) -> Pairs:
+        rows, found = chunk
+        candidates = Candidates(found["starts"], found["labels"], rows.Y.shape[1])
+        return Pairs.of(as_rows(rows.X), rows.Y, candidates, self.labels).kept()
+
+
+def _count_pairs(chunk: tuple[Any, State]) -> int:
+    return len(chunk[1]["labels"])
 
 
 def _label_numbers(rows: Any) -> IntArray:

@@ -16,6 +16,7 @@ from labelsense.refine.ranker import Ranker, Settings
 from labelsense.refine.shortlist import Reconstruction, shortlist
 from labelsense.refine.sources import Centroids, Correlations, LinearDecoder, Source, sums_by_label
 from labelsense.refine.stage import Stage, describe_pairs
+from labelsense.refine.weight import Pairs, choose_weight, draw_labels
 
 PRIOR = 3.0  # rows that the mean of all labels counts in the mean of one
 MOST_LINEAR = 2**23  # numbers m d up to which there is a linear decoder: beyond, it costs more than all the others
@@ -53,39 +54,56 @@ class Judged(NamedTuple):
         )
 
 
-def learn(
-    rest: Rows, held: Rows, reconstruction: Reconstruction, n_candidates: int, C: float = 1.0
-) -> tuple[Judged, Stage]:
+class Heard(NamedTuple):
+    """What is said of rows, and of rows that were held out, before there are classifiers of labels.
+
+    The sums of the first rows, their candidates, and the habits of labels in them; the candidates of the others, with
+    what is said of each, (sources + 1, pairs).
+    """
+
+    rest: Rows
+    held: Rows
+    sums: Sums
+    inside: Candidates
+    habits: DoubleArray
+    outside: Candidates
+    values: FloatArray
+
+    def choose_weight(self) -> float:
+        """Return the weight of errors in the classifiers of labels."""
+        labels = draw_labels(self.sums.label_counts, len(self.inside))
+        pairs = ((self.rest, self.inside), (self.held, self.outside))
+        return choose_weight(*(Pairs.of(rows.X, rows.Y, candidates, labels) for rows, candidates in pairs))
+
+
+def learn(heard: Heard, n_candidates: int, C: float) -> tuple[Judged, Stage]:
     """Learn from rows, judge others by it, and return with that a stage that has learned from all of them.
 
     What this stage knows of a row was said by a learner and by sources that had not seen it, so nothing has to be said
     again: the candidates are the same, and classifiers of labels go on with the rows that were held out.
     """
-    sums = Sums.of(rest)
-    inside, habits, outside, values = _hear(sums, rest, held, reconstruction, n_candidates)
+    rest, held, sums, inside, habits, outside, values = heard
     X, Y = (sp.vstack(pair, format="csr") for pair in ((rest.X, held.X), (rest.Y, held.Y)))
     first, ranker = Ranker.train_twice(X, Y, concatenate([inside, outside]), len(rest.H), Settings(C=C))
     values = np.concatenate([values, first.margins(held.X, outside)[None]])
     return finish(held, outside, values, sums.label_counts, sums.plus(Sums.of(held)), habits, ranker, n_candidates)
 
 
-def judge(rest: Rows, held: Rows, reconstruction: Reconstruction, n_candidates: int, C: float = 1.0) -> Judged:
+def judge(heard: Heard, C: float) -> Judged:
     """Learn from rows, and judge others by it."""
-    sums = Sums.of(rest)
-    inside, habits, outside, values = _hear(sums, rest, held, reconstruction, n_candidates)
+    rest, held, sums, inside, habits, outside, values = heard
     ranker = Ranker.train(rest.X, rest.Y, inside, Settings(C=C))
     values = np.concatenate([values, ranker.margins(held.X, outside)[None]])
     return describe(held, outside, values, habits, sums.label_counts)
 
 
-def _hear(
-    sums: Sums, rest: Rows, held: Rows, reconstruction: Reconstruction, n_candidates: int
-) -> tuple[Candidates, DoubleArray, Candidates, FloatArray]:
-    """Return the candidates of rows, the habits of labels in them, and candidates of others with what is said."""
+def hear(rest: Rows, held: Rows, reconstruction: Reconstruction, n_candidates: int) -> Heard:
+    """Learn sources from rows, and return what they say of these and of others."""
+    sums = Sums.of(rest)
     judges = [Correlations(reconstruction.operator), *sums.sources()]
     inside, values = shortlist(judges, reconstruction, rest.X, rest.H, n_candidates)
     habits = habit_sums(inside, own_values(judges, rest, inside, values), inside.are_in(rest.Y))
-    return inside, habits, *shortlist(judges, reconstruction, held.X, held.H, n_candidates)
+    return Heard(rest, held, sums, inside, habits, *shortlist(judges, reconstruction, held.X, held.H, n_candidates))
 
 
 def finish(

@@ -75,14 +75,14 @@ class PooledModel:
         linear.clip(-MOST_ODDS, MOST_ODDS, out=linear)  # so that none counts more than all others
         final.share = _fit_share(linear, more, truth)
         odds = linear + final.share * more
-        final.slope, final.offset = _fit_platt(odds, truth)
+        final.slope, final.offset = fit_platt(odds, truth)
         return final, expit(final.slope * odds + final.offset).astype(np.float32)
 
     @classmethod
     def train_on_one(cls, F: FloatArray, truth: NDArray[np.bool_], column: int) -> tuple[PooledModel, FloatArray]:
         """Learn from one of the features only: probabilities in the order of a score."""
         f = F.shape[1]
-        slope, offset = _fit_platt(F[:, column].astype(np.float64), truth)
+        slope, offset = fit_platt(F[:, column].astype(np.float64), truth)
         weights = np.zeros(f)
         weights[column] = max(slope, SURE)  # never against it
         model = cls(np.zeros(f), np.ones(f), weights, offset)
@@ -162,7 +162,7 @@ def _fit_share(linear: DoubleArray, more: DoubleArray, truth: NDArray[np.bool_])
     return float(np.clip(second / first, 0, 1)) if first > 0 else 1.0
 
 
-def _fit_platt(odds: DoubleArray, truth: NDArray[np.bool_]) -> tuple[float, float]:
+def fit_platt(odds: DoubleArray, truth: NDArray[np.bool_]) -> tuple[float, float]:
     """Return slope and offset of the logistic regression of the truth on one number."""
     scale = float(odds.std())
     if truth.all() or not truth.any() or scale == 0:

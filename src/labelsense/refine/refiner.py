@@ -20,7 +20,7 @@ from labelsense._validation import check_count
 from labelsense.labels import count_labels, top_k
 from labelsense.metrics import best_f1_threshold, ranking_figures
 from labelsense.refine.candidates import concatenate
-from labelsense.refine.learning import Judged, Rows, judge, learn
+from labelsense.refine.learning import Judged, Rows, hear, judge, learn
 from labelsense.refine.pooled import PooledModel
 from labelsense.refine.ranker import Ranker
 from labelsense.refine.shortlist import Reconstruction, count_candidates, rows_at_once
@@ -86,8 +86,8 @@ class Refiner(BaseEstimator):
     ----------
     n_candidates : int or "auto"
         How many labels of a row to consider. "auto": 50, or more where rows have many labels.
-    C : float
-        The weight of errors in the classifiers of labels.
+    C : float or "auto"
+        The weight of errors in the classifiers of labels. "auto" chooses it by rows that were left out.
     n_calibration : int
         How many rows to learn probabilities from, at most. They are left out of a first training of everything else.
     random_state : int, RandomState or None
@@ -98,7 +98,7 @@ class Refiner(BaseEstimator):
         self,
         n_candidates: int | str = "auto",
         *,
-        C: float = 1.0,
+        C: float | str = "auto",
         n_calibration: int = 3000,
         random_state: RandomState = 0,
     ) -> None:
@@ -108,6 +108,7 @@ class Refiner(BaseEstimator):
         self.random_state = random_state
 
     n_candidates_: int
+    C_: float
     _stage: Stage
     _pooled: PooledModel
 
@@ -140,10 +141,13 @@ class Refiner(BaseEstimator):
             else:
                 log("refine: all rows")
             with plain_algebra:
+                heard = hear(inside, outside, reconstruction, k)
+                if not number:
+                    self.C_ = heard.choose_weight() if self.C == "auto" else float(self.C)
                 if number == (len(folds) if whole else 0):
-                    judged, self._stage = learn(inside, outside, reconstruction, k, self.C)
+                    judged, self._stage = learn(heard, k, self.C_)
                 else:
-                    judged = judge(inside, outside, reconstruction, k, self.C)
+                    judged = judge(heard, self.C_)
             parts.append(judged)
         self.n_candidates_ = k
         with plain_algebra:
