@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 
 from labelsense import (
     BernoulliCompressor,
+    CompressedLabelClassifier,
     CorrelationDecoder,
     GaussianCompressor,
     HadamardCompressor,
@@ -28,6 +29,7 @@ from labelsense import (
 )
 from labelsense.data import make_tagged_documents
 from labelsense.metrics import precision_at_k
+from labelsense.refine import Refiner
 from labelsense.regress.moments import Moments
 
 
@@ -370,6 +372,22 @@ class TestBadInput:
         X, Y, _, _ = documents
         with pytest.raises(error, match=message):
             reference.paper(**parameters).fit(X, Y)
+
+    @pytest.mark.parametrize(
+        ("parameters", "error", "message"),
+        [
+            ({"n_candidates": "many"}, TypeError, "n_candidates must be an integer. Got 'many'.*'auto' chooses"),
+            ({"n_candidates": 0}, ValueError, "n_candidates must be at least 1. Got 0. 'auto' chooses"),
+            ({"C": "much"}, TypeError, "C must be a number. Got 'much' of type str. 'auto' chooses"),
+            ({"C": 0}, ValueError, "C must be finite and at least 1e-09. Got 0. 'auto' chooses"),
+            ({"n_calibration": 2}, ValueError, "n_calibration must be at least 10. Got 2"),
+        ],
+    )
+    def test_parameters_of_the_refiner(self, documents, monkeypatch, parameters, error, message):
+        monkeypatch.setattr("labelsense.plan.choose", lambda *_, **__: pytest.fail("work was done"))
+        X, Y, _, _ = documents
+        with pytest.raises(error, match=message):
+            CompressedLabelClassifier(refiner=Refiner(**parameters)).fit(X, Y)
 
     def test_prediction(self, documents):
         X, Y, X_test, _ = documents

@@ -59,6 +59,7 @@ class TestRefiner:
 
         def spy(both, C):
             judged, first = learning.judge(both, C), learning.judge(heard[-1], C)
+            assert both.choose_weight() == heard[-1].choose_weight()
             parts.append((both.rest.X, both.held.X, judged, first))
             # Nor does it where all rows are learned from afterwards.
             np.testing.assert_array_equal(learning.learn(both, 50, C)[0].features, judged.features)

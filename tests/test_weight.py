@@ -33,13 +33,14 @@ def noisy(rng, n, noise, p=30, d=3):
 class TestWeight:
     def test_is_small_where_labels_are_noise(self):
         rng = np.random.default_rng(0)
-        found = [choose_weight(noisy(rng, 300, noise), noisy(rng, 300, noise)) for noise in (0.0, 2.0)]
+        found = [choose_weight(noisy(rng, 2000, noise)) for noise in (0.0, 2.0)]
         assert found[0] > 10 * found[1]
 
-    @pytest.mark.parametrize("noise", [0.0, 0.2])
+    @pytest.mark.parametrize("noise", [0.05, 0.2])
     def test_has_the_least_log_loss_of_those_beside_it(self, noise):
         rng = np.random.default_rng(1)
-        learned, held = noisy(rng, 200, noise), noisy(rng, 400, noise)
+        pairs = noisy(rng, 2000, noise)
+        learned, held = pairs.split()
         truth = held.Y.toarray().ravel() > 0
 
         def loss(C):
@@ -48,7 +49,7 @@ class TestWeight:
             platt = LogisticRegression(C=1e6).fit(margins, truth)
             return log_loss(truth, platt.predict_proba(margins)[:, 1])
 
-        chosen = choose_weight(learned, held)  # rows are of unit length
+        chosen = choose_weight(pairs)  # rows are of unit length
         place = int(np.argmin(np.abs(np.log(np.array(GRID) / chosen))))
         assert chosen == pytest.approx(GRID[place])
         beside = [GRID[i] for i in (place - 1, place + 1) if 0 <= i < len(GRID)]
@@ -56,17 +57,27 @@ class TestWeight:
 
     def test_follows_the_scale_of_rows(self):
         rng = np.random.default_rng(2)
-        pairs = [noisy(rng, 200, 0.2) for _ in range(2)]
-        larger = [every_pair(10 * part.X, part.Y) for part in pairs]
-        assert choose_weight(*larger) == pytest.approx(choose_weight(*pairs) / 100)
+        pairs = noisy(rng, 2000, 0.2)
+        assert choose_weight(every_pair(10 * pairs.X, pairs.Y)) == pytest.approx(choose_weight(pairs) / 100)
 
     def test_is_the_usual_one_where_nothing_can_be_compared(self):
         rng = np.random.default_rng(3)
-        learned, held = noisy(rng, 50, 0.2), noisy(rng, 50, 0.2)
-        assert choose_weight(learned, held._replace(Y=sp.csr_array(held.Y.shape))) == pytest.approx(1)
+        pairs = noisy(rng, 50, 0.2)
+        assert choose_weight(pairs._replace(Y=sp.csr_array(pairs.Y.shape))) == pytest.approx(1)
 
 
 class TestPairs:
+    def test_are_held_out_by_rows(self):
+        pairs = noisy(np.random.default_rng(4), 200, 0.2)
+        rest, held = pairs.split()
+        assert (rest.X.shape[0], held.X.shape[0]) == (180, 20)
+        where = {row.tobytes(): place for place, row in enumerate(pairs.X.toarray())}
+        for part in (rest, held):
+            places = [where.pop(row.tobytes()) for row in part.X.toarray()]
+            np.testing.assert_array_equal(part.Y.toarray(), pairs.Y.toarray()[places])
+            np.testing.assert_array_equal(part.candidates.labels, np.tile(np.arange(3), len(places)))
+        assert not where
+
     @given(st.integers(0, 10**6))
     @settings(max_examples=30, deadline=None)
     def test_of_some_labels_teach_the_same_whole_or_in_parts(self, seed):

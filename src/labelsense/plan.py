@@ -58,7 +58,8 @@ class PlannedPredictor(LabelPredictor):
         check_choice(self.budget, "budget", BUDGETS)
         check_choice(self.objective, "objective", OBJECTIVES)
         check_choice(self.held_out, "held_out", HELD_OUT)
-        self._make_refiner()
+        if (refiner := self._make_refiner()) is not None:
+            refiner.check_settings()
         if self.learner != "auto":
             learner = self._make_learner()
             if weighted:

@@ -26,7 +26,7 @@ from labelsense.refine.candidates import Candidates
 from labelsense.refine.sources import Centroids, LinearDecoder
 from labelsense.refine.stage import as_rows
 from labelsense.regress import KernelRidgeLearner, Learner, RBFKernel, RidgeLearner
-from labelsense.regress.penalty import descend
+from labelsense.regress.penalty import descend, mean_square
 
 KS = (1, 3, 5)
 ALPHAS = tuple(10 ** (half / 2) for half in range(-4, 5))  # times the mean square of a row
@@ -268,9 +268,3 @@ def _share_of_hits(Y: CSR, labels: IntArray, ks: Sequence[int]) -> FloatArray:
 def penalty_scale(learner: Learner, X: Any) -> float:
     """Return what penalties are multiples of: a kernel has ones on its diagonal."""
     return 1.0 if isinstance(learner, KernelRidgeLearner) else mean_square(X)
-
-
-def mean_square(X: Any) -> float:
-    """Return the mean squared length of a row."""
-    values = X.data if sp.issparse(X) else X
-    return max(float(np.square(values, dtype=np.float64).sum() / X.shape[0]), 1e-12)

@@ -159,7 +159,7 @@ class _Learning:
         chosen: State = {"starts": outside.starts, "labels": outside.labels}
         pairs = rows.beside(shortlisted)
         if self.C is None:
-            self.C = self._choose_weight(label_counts, pairs, others, outside)
+            self.C = _choose_weight(label_counts, pairs)
         margins, ranker = train_ranker(pairs, (others, chosen), operator.n_labels, self.C, self.memory)
         values = np.concatenate([values, margins[None]])
         return finish(others, outside, values, label_counts, sums, habits, ranker, k)
@@ -174,13 +174,6 @@ class _Learning:
         shortlisted = measured.map(choose, step="candidates")
         habits = shortlisted.total(_Habits(operator.n_labels, len(choose.sources) + 2))
         return shortlisted, habits, *shortlist(choose.judges, self.reconstruction, others.X, others.H, k)
-
-    def _choose_weight(self, label_counts: IntArray, pairs: Chunks, others: Rows, outside: Candidates) -> float:
-        """Do what :meth:`~labelsense.refine.learning.Heard.choose_weight` does."""
-        labels = draw_labels(label_counts, pairs.total(_count_pairs))
-        return choose_weight(
-            Pairs.join(list(pairs.results(_SomePairs(labels)))), Pairs.of(others.X, others.Y, outside, labels)
-        )
 
     def _gather(self, held: IntArray, model: RidgeLearner) -> Rows:
         """Return a few rows, in one place, with what a model says of them."""
@@ -237,6 +230,12 @@ class _Habits:
     def __call__(self, chunk: State) -> DoubleArray:
         candidates = Candidates(chunk["starts"], chunk["labels"], self.n_labels)
         return habit_sums(candidates, chunk["values"].reshape(self.n_scores, -1), chunk["right"])
+
+
+def _choose_weight(label_counts: IntArray, pairs: Chunks) -> float:
+    """Do what :meth:`~labelsense.refine.learning.Heard.choose_weight` does."""
+    labels = draw_labels(label_counts, pairs.total(_count_pairs))
+    return choose_weight(Pairs.join(list(pairs.results(_SomePairs(labels)))))
 
 
 @dataclass(frozen=True)

@@ -72,8 +72,7 @@ class Heard(NamedTuple):
     def choose_weight(self) -> float:
         """Return the weight of errors in the classifiers of labels."""
         labels = draw_labels(self.sums.label_counts, len(self.inside))
-        pairs = ((self.rest, self.inside), (self.held, self.outside))
-        return choose_weight(*(Pairs.of(rows.X, rows.Y, candidates, labels) for rows, candidates in pairs))
+        return choose_weight(Pairs.of(self.rest.X, self.rest.Y, self.inside, labels).kept())
 
 
 def learn(heard: Heard, n_candidates: int, C: float) -> tuple[Judged, Stage]:

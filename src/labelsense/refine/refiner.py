@@ -16,7 +16,7 @@ from labelsense._blocks import map_rows, plain_algebra
 from labelsense._progress import log
 from labelsense._storage import require, storable
 from labelsense._typing import CSR, FloatArray, IntArray, RandomState
-from labelsense._validation import check_count
+from labelsense._validation import check_count, check_real
 from labelsense.labels import count_labels, top_k
 from labelsense.metrics import best_f1_threshold, ranking_figures
 from labelsense.refine.candidates import concatenate
@@ -153,6 +153,14 @@ class Refiner(BaseEstimator):
         with plain_algebra:
             return self._judge(parts[: len(folds)], n_last)
 
+    def check_settings(self) -> None:
+        """Refuse settings that cannot be."""
+        if self.n_candidates != "auto":
+            check_count(self.n_candidates, "n_candidates", remedy="'auto' chooses.")
+        if self.C != "auto":
+            check_real(self.C, "C", low=1e-9, remedy="'auto' chooses.")
+        check_count(self.n_calibration, "n_calibration", low=FOLDS)
+
     def predict(self, X: Any, H: FloatArray, reconstruction: Reconstruction) -> CSR:
         """Return the probabilities of the candidates of each row, as CSR (n, d)."""
         rows = as_rows(X)
@@ -230,7 +238,7 @@ class Refiner(BaseEstimator):
 
         If the last rows are wanted, they are held out with the last of the folds. The second result is their number.
         """
-        wanted = check_count(self.n_calibration, "n_calibration", low=FOLDS)
+        wanted = self.n_calibration
         size = min(-(-n // (FOLDS if n < MANY_ROWS else FEWER_FOLDS)), wanted)
         n_last = min(-(-n // FOLDS), MOST_LAST) if last else 0
         order = check_random_state(self.random_state).permutation(n - n_last)

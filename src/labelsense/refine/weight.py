@@ -1,4 +1,4 @@
-"""The weight of errors in classifiers of labels: chosen by rows that these have not seen, for some of the labels."""
+"""The weight of errors in classifiers of labels: chosen by rows that these have not seen, with some of the labels."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from labelsense._progress import log
 from labelsense._typing import CSR, IntArray
@@ -14,12 +15,13 @@ from labelsense.refine.candidates import Candidates, concatenate
 from labelsense.refine.pooled import fit_platt
 from labelsense.refine.ranker import Ranker, Settings
 from labelsense.refine.stage import as_rows
-from labelsense.regress.penalty import descend
+from labelsense.regress.penalty import descend, mean_square
 
 GRID = tuple(10 ** (half / 2) for half in range(-3, 5))  # over the mean square of a row
 FIRST = GRID.index(1.0)
 PAIRS = 2**16  # of a row and a label, that are learned from for each weight
 LEAST_LABELS = 2
+FOLDS = 10  # of the rows, one of which is held out
 
 
 class Pairs(NamedTuple):
@@ -40,10 +42,19 @@ class Pairs(NamedTuple):
 
     def kept(self) -> Pairs:
         """Leave out rows that have none of the labels, neither as labels nor as candidates."""
+        return self.rows(np.diff(self.candidates.starts) + np.diff(self.Y.indptr) > 0)
+
+    def rows(self, chosen: NDArray[np.bool_]) -> Pairs:
+        """Return some of the rows."""
         counts = np.diff(self.candidates.starts)
-        rows = np.flatnonzero(counts + np.diff(self.Y.indptr))
-        starts = np.concatenate([[0], np.cumsum(counts[rows])])
-        return Pairs(self.X[rows], self.Y[rows], Candidates(starts, self.candidates.labels, self.candidates.n_labels))
+        starts = np.concatenate([[0], np.cumsum(counts[chosen])])
+        labels = self.candidates.labels[np.repeat(chosen, counts)]
+        return Pairs(self.X[chosen], self.Y[chosen], Candidates(starts, labels, self.candidates.n_labels))
+
+    def split(self) -> tuple[Pairs, Pairs]:
+        """Return most rows, and others at random that are held out."""
+        out = np.random.default_rng(0).permutation(self.X.shape[0]) % FOLDS == 0
+        return self.rows(~out), self.rows(out)
 
     @staticmethod
     def join(parts: list[Pairs]) -> Pairs:
@@ -73,15 +84,16 @@ def draw_labels(label_counts: IntArray, n_pairs: int) -> IntArray:
     return np.sort(order[: max(LEAST_LABELS, last)])
 
 
-def choose_weight(learned: Pairs, held: Pairs) -> float:
-    """Return the weight of errors C with which classifiers of the first pairs tell best which of the second are right.
+def choose_weight(pairs: Pairs) -> float:
+    """Return the weight of errors C with which classifiers of most rows tell best which pairs of the others are right.
 
     Best is the least log loss of the probabilities that the margins stand for. The right C depends on how many rows
-    there are, so it cannot be chosen with fewer rows; fewer labels do.
+    there are, so it cannot be chosen with far fewer rows; fewer labels do.
     """
+    learned, held = pairs.split()
     truth = held.candidates.are_in(held.Y)
-    scale = float(np.square(held.X.data, dtype=np.float64).sum()) / max(1, held.X.shape[0])
-    weights = [C / max(scale, 1e-12) for C in GRID]
+    scale = mean_square(pairs.X)
+    weights = [C / scale for C in GRID]
     if truth.all() or not truth.any():
         return weights[FIRST]
     sign = np.where(truth, -1.0, 1.0)

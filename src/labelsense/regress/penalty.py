@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
 
 from labelsense._progress import log
 
@@ -33,3 +37,9 @@ def descend(error: Callable[[int], float], size: int, start: int | None = None) 
             here += direction
     error(here)
     return here
+
+
+def mean_square(X: Any) -> float:
+    """Return the mean squared length of a row, which is the scale of penalties."""
+    values = X.data if sp.issparse(X) else X
+    return max(float(np.square(values, dtype=np.float64).sum() / max(1, X.shape[0])), 1e-12)
