@@ -108,9 +108,9 @@ class TestEqualsOneProcess:
     @pytest.mark.parametrize("solver", ["primal", "cg"])
     def test_refined(self, solver, client, tmp_path, monkeypatch):
         monkeypatch.setattr("labelsense.refine.trees.ROUNDS", 10)
-        learner = RidgeLearner(0.5, solver=solver, tol=1e-5, random_state=0)
-        parts = PARTS | {"learner": learner, "refiner": Refiner(10, n_calibration=50)}
-        n = 400 if solver == "primal" else 130  # many steps of few pieces
+        learner = RidgeLearner(20.0, solver=solver, tol=1e-5, random_state=0)
+        n, n_calibration = (400, 50) if solver == "primal" else (130, 26)  # many steps of few pieces
+        parts = PARTS | {"learner": learner, "refiner": Refiner(10, n_calibration=n_calibration)}
         expected = CompressedLabelClassifier(**parts).fit(X[:n], Y[:n])
         model = DaskCompressedLabelClassifier(**parts, client=client).fit(dask_array(X[:n]), dask_array(Y[:n]))
         lazy = model.predict_proba(dask_array(X[:n]))
