@@ -87,7 +87,8 @@ class Refiner(BaseEstimator):
     n_candidates : int or "auto"
         How many labels of a row to consider. "auto": 50, or more where rows have many labels.
     C : float or "auto"
-        The weight of errors in the classifiers of labels. "auto" chooses it by rows that were left out.
+        The weight of errors in the classifiers of labels. "auto" chooses it by rows that were left out: at most 1
+        over the mean square of a row.
     n_calibration : int
         How many rows to learn probabilities from, at most. They are left out of a first training of everything else.
     random_state : int, RandomState or None
