@@ -10,7 +10,7 @@ from sklearn.model_selection import KFold
 
 from labelsense import KernelRidgeLearner, PolynomialKernel, RBFKernel, RidgeLearner
 from labelsense.regress.lapack import NotPositiveDefiniteError
-from labelsense.regress.ridge_cost import Size, cheapest_solver, closed_form_pays
+from labelsense.regress.ridge_cost import Size, cheapest_solver, closed_form_pays, leaving_out_pays
 
 
 def fail_to_factor(*_):
@@ -67,13 +67,21 @@ class TestLeaveOneOut:
 
     @pytest.mark.parametrize("fit_intercept", [True, False])
     @pytest.mark.parametrize("weighted", [False, True])
-    @pytest.mark.parametrize(("n", "form"), [(60, np.asarray), (60, sp.csr_array), (1100, sp.csr_array)])
-    def test_folds_left_out_in_closed_form_equal_refits(self, n, form, weighted, fit_intercept):
-        X, Z = problem(n, 80)
+    @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+    @pytest.mark.parametrize(
+        ("solver", "n", "p", "alpha"),
+        [("dual", 60, 80, 0.5), ("dual", 1100, 80, 0.5), ("primal", 60, 20, 0.5), ("primal", 1100, 1030, 50)],
+    )
+    def test_folds_left_out_in_closed_form_equal_refits(
+        self, solver, n, p, alpha, form, weighted, fit_intercept, monkeypatch
+    ):
+        monkeypatch.setattr("labelsense.regress.primal.FOLD_ROWS", 300)
+        monkeypatch.setattr("labelsense.regress.ridge_cost.leaving_out_pays", lambda *sizes: True)
+        X, Z = problem(n, p)
         X, Z = form((X * (np.abs(X) > 0.3)).astype(np.float32)), Z + 3
         weights = np.linspace(0.1, 3, n) if weighted else None
         folds = [(np.arange(n // 3, n), np.arange(n // 3)), (np.arange(n), np.arange(0))]
-        learner = RidgeLearner(0.5, solver="dual", fit_intercept=fit_intercept)
+        learner = RidgeLearner(alpha, solver=solver, fit_intercept=fit_intercept)
         said = list(learner.fit_leaving_out(X, Z, folds, weights))
         fitted = clone(learner).fit(X, Z, weights)
         np.testing.assert_allclose(learner.predict(X), fitted.predict(X), atol=1e-3)
@@ -86,7 +94,7 @@ class TestLeaveOneOut:
     def test_folds_are_left_out_by_fits_where_there_is_no_closed_form(self, why, monkeypatch):
         X, Z = problem(60, 80)
         weights = np.where(np.arange(60) == 40, 0, 1.0) if why == "weights" else None
-        solver = "primal" if why == "solver" else "auto"
+        solver = "cg" if why == "solver" else "auto"
         learner = RidgeLearner(0 if why == "alpha" else 0.5, solver=solver, random_state=0)
         fold = np.arange(20, 60), np.arange(20)
         ((own, others),) = clone(learner).fit_leaving_out(X, Z, [fold], weights)
@@ -102,6 +110,13 @@ class TestLeaveOneOut:
         assert cheapest_solver(few, 200, 1.0) == cheapest_solver(many, 200, 1.0) == "cg"
         assert closed_form_pays(few, 200, 5)
         assert not closed_form_pays(many, 200, 5)
+
+    def test_rows_are_left_out_in_closed_form_where_they_are_few_beside_the_features(self):
+        wide, narrow = (Size(13_000, p, 20 * 13_000, 400.0 * 13_000, 13_000**2 / 10, True) for p in (5000, 500))
+        assert cheapest_solver(wide, 200, 1.0) == cheapest_solver(narrow, 200, 1.0) == "primal"
+        assert leaving_out_pays(wide, 200, 2000)
+        assert leaving_out_pays(narrow, 200, 200)
+        assert not leaving_out_pays(narrow, 200, 2000)
 
     @pytest.mark.parametrize("solver", ["primal", "dual"])
     def test_chooses_the_penalty_that_refits_would(self, solver):

@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import scipy.linalg as la
 
+from labelsense._blocks import row_blocks
 from labelsense._gram import copied, mirror
 from labelsense._typing import DoubleArray, FloatArray, IntArray, Precision
 from labelsense.regress import lapack
+from labelsense.regress.base import Fold
 from labelsense.regress.problem import DirectSolver, Problem
 
 SMALL = 1024  # below this many features everything is in double: it costs nothing
+FOLD_ROWS = 4096  # that meet all rows of a fold at a time
 # Reciprocal condition numbers below which a solution is refined once, and below which it is not used: a float32
 # factor is then computed again in double, and a double one taken for singular.
 POOR = 1e-5
@@ -60,10 +63,48 @@ class PrimalSolver(DirectSolver):
         targets = problem.centred_targets()
         return W, problem.original(targets - leave_one_out(targets - problem.fitted(W), leverage))
 
+    def leave_out(self, alpha: float) -> tuple[Any, Callable[[Fold], tuple[FloatArray, FloatArray]]]:
+        """Return W, and a function that says of a fold what :meth:`Learner.fit_leaving_out` does.
+
+        With G the hat matrix, models without the rows f that are held miss these by (I - G_ff)^-1 e_f, where e is what
+        the model of all rows misses, and the others by e_r + G_rf (I - G_ff)^-1 e_f. The leverages of these are the
+        diagonal of G_rr + G_rf (I - G_ff)^-1 G_fr.
+        """
+        problem, W, S = self.problem, self.solve(alpha), self._single_inverse(alpha)
+        leverage, targets = self._leverages(S), problem.centred_targets()
+        residual = targets - problem.fitted(W)
+
+        def leave(fold: Fold) -> tuple[FloatArray, FloatArray]:
+            rest, held = fold
+            missed, own, decided = np.ascontiguousarray(residual[held]), residual[rest], leverage[rest]
+            if len(held):
+                V = np.ascontiguousarray(problem.fitted(S, held).T)
+                L = np.eye(len(held), dtype=np.float32) - self._hat(V, held, held)
+                lapack.cholesky(L)
+                lapack.solve(L, missed)
+                for rows in row_blocks(len(rest), FOLD_ROWS):
+                    across = self._hat(V, rest[rows], held)
+                    own[rows] += across @ missed
+                    across = np.ascontiguousarray(across.T)
+                    lapack.forward(L, across)
+                    decided[rows] += np.einsum("ij,ij->j", across, across, dtype=np.float64)
+            said = targets[rest] - leave_one_out(own, decided)
+            return problem.original(said, rest), problem.original(targets[held] - missed, held)
+
+        return W, leave
+
+    def _hat(self, V: FloatArray, rows: IntArray, held: IntArray) -> FloatArray:
+        """Return the hat matrix of some rows and those that are held, given S times the latter, (p, held)."""
+        problem = self.problem
+        own = np.outer(problem.s[rows], problem.s[held] / problem.total)
+        return problem.fitted(V, rows) + own.astype(np.float32)
+
     def leverages(self, alpha: float) -> DoubleArray:
         """Return how much each row decides its own prediction, (n,)."""
+        return self._leverages(self._single_inverse(alpha))
+
+    def _leverages(self, S: FloatArray) -> DoubleArray:
         problem = self.problem
-        S = self._inverse(alpha).astype(np.float32, copy=False)
         Sm = S @ problem.x_mean.astype(np.float32)
         leverage = problem.X.quadratic_forms(S) + problem.own_weight()
         if problem.x_mean.any():
@@ -105,6 +146,9 @@ class PrimalSolver(DirectSolver):
         lower = np.tril(self._gram).astype(np.float64)
         W = W.astype(np.float64)
         return lower @ W + lower.T @ W - lower.diagonal()[:, None] * W
+
+    def _single_inverse(self, alpha: float) -> FloatArray:
+        return self._inverse(alpha).astype(np.float32, copy=False)
 
     def _inverse(self, alpha: float) -> Any:
         """Return (X'X + alpha I)^-1 in full, or its pseudo-inverse."""

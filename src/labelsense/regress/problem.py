@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from labelsense._blocks import row_blocks
 from labelsense._typing import DoubleArray, FloatArray, IntArray, Rows, as_dense
+from labelsense.regress.base import Fold
 from labelsense.regress.design import DENSE_ROWS, Design, sum_over_blocks
 from labelsense.regress.targets import LazyTargets, scaled_targets, some_targets, weighted_sum
 
@@ -126,12 +127,13 @@ class Problem:
         mean = self.x_mean + self.shift
         return self.z_mean - sum_over_blocks(len(W), lambda rows: mean[rows] @ W[rows])
 
-    def fitted(self, W: Any) -> FloatArray:
-        """Return the centred, weighted fitted values, (n, m)."""
-        H = self.X.times(W)
+    def fitted(self, W: Any, rows: Rows = slice(None)) -> FloatArray:
+        """Return the centred, weighted fitted values of all rows, or some, (n, m)."""
+        every = isinstance(rows, slice) and rows == slice(None)
+        H = (self.X if every else self.X.rows(rows)).times(W)
         if self.x_mean.any():
             shift = self.x_mean.astype(np.float32) @ W.astype(np.float32, copy=False)
-            H -= shift if self.unweighted else self.s[:, None].astype(np.float32) * shift
+            H -= shift if self.unweighted else self.s[rows, None].astype(np.float32) * shift
         return H
 
     def own_weight(self, rows: Rows = slice(None)) -> DoubleArray:
@@ -167,6 +169,10 @@ class DirectSolver(Solver):
     @abstractmethod
     def solve_out_of_sample(self, alpha: float) -> tuple[Any, FloatArray]:
         """Return W, and the prediction of each row by a model of the others, (n, m)."""
+
+    @abstractmethod
+    def leave_out(self, alpha: float) -> tuple[Any, Callable[[Fold], tuple[FloatArray, FloatArray]]]:
+        """Return W, and a function that says of a fold what :meth:`Learner.fit_leaving_out` does."""
 
 
 def subtract_outer(A: Any, x: DoubleArray, z: DoubleArray) -> None:

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from labelsense._blocks import plain_algebra
 from labelsense._memory import available_memory
 from labelsense._progress import log
 from labelsense._storage import require, require_array, storable
@@ -156,21 +157,23 @@ class RidgeLearner(Learner):
     ) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Fit, and then yield for each fold what models of its other rows say, with the settings of the fit.
 
-        In closed form by X X' where a fit would take that, or where it takes less time than conjugate gradients for
-        each fold.
+        In closed form by the factor that a fit would take, or by that of X X' where this takes less time than conjugate
+        gradients for each fold.
         """
         rows = self._check_rows(X, y, sample_weight)
-        if not self._closed_form_pays(rows, len(folds)):
+        closed = self._choose_closed_form(rows, folds)
+        if closed is None:
             yield from super().fit_leaving_out(X, y, folds, sample_weight)
             return
         with working(self.verbose):
-            solver = self._start(rows, "dual")
-            assert isinstance(solver, DualSolver)
+            solver = self._start(rows, closed)
+            assert isinstance(solver, DirectSolver)
             W, leave_out = solver.leave_out(self.alpha_)
             self._keep(solver, W)
         for fold in folds:
             try:
-                said = leave_out(fold)
+                with plain_algebra:
+                    said = leave_out(fold)
             except NotPositiveDefiniteError:  # by rounding
                 said = self._fit_without(X, y, fold, sample_weight)
             yield said
@@ -387,16 +390,19 @@ class RidgeLearner(Learner):
             raise InputError("solver must be 'primal' or 'cg' for rows that are not in memory. Got 'dual'.")
         return wanted or cheapest_solver(size, n_targets, self.alpha, in_memory=design.in_memory, memory=design.memory)
 
-    def _closed_form_pays(self, rows: TrainingRows, n_folds: int) -> bool:
-        """Tell whether folds are best left out by X X', which must fit in memory, with a penalty."""
+    def _choose_closed_form(self, rows: TrainingRows, folds: Sequence[Fold]) -> str | None:
+        """Return the solver by which folds are best left out in closed form, which takes a penalty, if there is one."""
         all_count = rows.weights is None or rows.weights.all()
-        if isinstance(rows.X, Design) or self.alpha == 0 or not all_count or self.solver not in ("auto", "dual"):
-            return False
+        if isinstance(rows.X, Design) or self.alpha == 0 or not all_count:
+            return None
         size, m = Size.of(rows.X), rows.Z.shape[1]
-        if ridge_cost.work_bytes("dual", size, m) > available_memory() / 2:
-            return False
         solver = self._choose_solver(size, m)
-        return solver == "dual" or (solver == "cg" and ridge_cost.closed_form_pays(size, m, n_folds))
+        if solver == "primal":
+            return solver if ridge_cost.leaving_out_pays(size, m, max(len(held) for _, held in folds)) else None
+        if ridge_cost.work_bytes("dual", size, m) > available_memory() / 2:
+            return None
+        pays = solver == "dual" or (self.solver == "auto" and ridge_cost.closed_form_pays(size, m, len(folds)))
+        return "dual" if pays else None
 
     def _make_solver(self, problem: Problem) -> Solver:
         if self.solver_ == "primal":

@@ -66,6 +66,17 @@ def closed_form_pays(X: Size, n_targets: int, n_folds: int) -> bool:
     return closed < (1 + n_folds * FITS_OF_A_FOLD) * seconds("cg", X, n_targets)
 
 
+def leaving_out_pays(X: Size, n_targets: int, n_held: int) -> bool:
+    """Tell whether rows are left out by the inverse of X'X of all rows in less time than by a fit to the others.
+
+    That is a product of X with as many columns as rows are held, and a triangle of that size solved for all rows. A fit
+    has its inverse to make as well.
+    """
+    product = (SPARSE_DENSE if X.sparse else BLAS) * X.entries * n_held
+    fit = 1e9 * seconds("primal", X, n_targets) + BLAS * X.p**3 / 3
+    return product + BLAS * n_held**2 * (X.n / 2 + n_held / 6) < fit
+
+
 def work_bytes(solver: str, X: Size, n_targets: int) -> int:
     """Return the most memory that a fit allocates, beyond X and the targets.
 
