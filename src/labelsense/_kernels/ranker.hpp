@@ -76,7 +76,8 @@ class Ranker {
     double dot(int64_t i) const { return bias_ + sparse_dot(X_, i, w_.data()); }
 
     void add(int64_t i, double step) {
-        for (int64_t e = X_.indptr[i]; e < X_.indptr[i + 1]; ++e) w_[X_.indices[e]] += step * X_.data[e];
+        const float scale = static_cast<float>(step);
+        for (int64_t e = X_.indptr[i]; e < X_.indptr[i + 1]; ++e) w_[X_.indices[e]] += scale * X_.data[e];
         bias_ += step;
     }
 
@@ -129,11 +130,11 @@ class Ranker {
                 if (listed_[f]) continue;
                 listed_[f] = true;
                 features_.push_back(f);
-                largest = std::max(largest, std::fabs(w_[f]));
+                largest = std::max(largest, std::fabs(double{w_[f]}));
             }
         }
         const double least = smallest_ * largest;
-        std::sort(features_.begin(), features_.end());
+        sort_features();
         for (int32_t f : features_) {
             listed_[f] = false;
             if (std::fabs(w_[f]) < least || w_[f] == 0) continue;
@@ -142,6 +143,15 @@ class Ranker {
         }
         out.indptr.push_back(static_cast<int64_t>(out.indices.size()));
         out.bias.push_back(static_cast<float>(bias_));
+    }
+
+    // Puts the features that are listed in order. Where they are many, to look at all is faster than to sort.
+    void sort_features() {
+        constexpr size_t MANY = 16;
+        if (features_.size() * MANY < listed_.size()) return std::sort(features_.begin(), features_.end());
+        features_.clear();
+        for (size_t f = 0; f < listed_.size(); ++f)
+            if (listed_[f]) features_.push_back(static_cast<int32_t>(f));
     }
 
     void clear(const int32_t* rows, int64_t n) {
@@ -154,7 +164,8 @@ class Ranker {
     double diagonal_, tol_;
     int64_t max_rounds_;
     float smallest_;
-    std::vector<double> w_, alpha_;
+    std::vector<float> w_;  // not double: those of two threads on one core stay in its nearest cache
+    std::vector<double> alpha_;
     std::vector<int32_t> order_, features_;
     std::vector<char> listed_;  // features, while those of a label are put together
     double bias_ = 0;
