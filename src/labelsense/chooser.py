@@ -20,7 +20,7 @@ from labelsense.features import make_features
 from labelsense.reconstruct import Decoder, OMPDecoder, ProjectionDecoder
 from labelsense.refine import Refiner
 from labelsense.regress import KernelRidgeLearner, Learner, RidgeLearner
-from labelsense.trials import ALPHAS, Trial, Tried, penalty_scale, precision_curve
+from labelsense.trials import ALPHAS, Trial, Tried, count_atoms, penalty_scale, precision_curve
 
 SPARSE = 0.25  # the share of numbers that are not zero, up to which features are taken for counts
 LEAST_MEASUREMENTS = 100
@@ -50,6 +50,8 @@ class Budget:
         Rows from which refinement learns probabilities, at most.
     roots : float
         How many measurements there are, in square roots of the number of labels.
+    max_features : int, optional
+        That regressions learn from, at most. Classifiers of labels and centroids learn from all.
     """
 
     sample: int
@@ -58,10 +60,13 @@ class Budget:
     thorough: bool
     n_calibration: int
     roots: float
+    max_features: int | None = None
 
 
 BUDGETS = {
-    "fast": Budget(sample=1000, kernel_seconds=0, gain=0, thorough=False, n_calibration=1000, roots=4.0),
+    "fast": Budget(
+        sample=1000, kernel_seconds=0, gain=0, thorough=False, n_calibration=1000, roots=4.0, max_features=2000
+    ),
     "balanced": Budget(sample=1500, kernel_seconds=15, gain=0.007, thorough=False, n_calibration=2000, roots=4.5),
     "accurate": Budget(sample=4000, kernel_seconds=300, gain=0, thorough=True, n_calibration=6000, roots=6.3),
 }
@@ -128,7 +133,8 @@ def choose_by(
     scaled = {word: X if word is None else make_features(word).fit_transform(X) for word in words}
     place = len(ALPHAS) // 2
     for word, F in scaled.items():
-        learner = RidgeLearner(solver="primal" if F.shape[1] < Y.shape[0] else "dual")
+        solver = "primal" if F.shape[1] < Y.shape[0] else "dual"
+        learner = RidgeLearner(solver=solver, max_features=budget.max_features)
         place = trial.walk_penalties(word, F, learner, place, hopeful=budget.thorough)
     first, best = trial.best(words[0]), trial.best()
     if not best.clearly_beats(first):
@@ -141,7 +147,7 @@ def choose_by(
             best = rival
     operator, decoder, _ = trial.reconstruction
     curve = precision_curve(trial.said[best.family], Y, operator, decoder, fewer(operator.n_measurements))
-    return Choice(best.features, best.make_learner(), tuple(trial.tried), curve)
+    return Choice(best.features, best.make_learner(budget.max_features), tuple(trial.tried), curve)
 
 
 def settle(choice: Choice, X: Any, Y: CSR, budget: Budget, random: Any, refined: bool, in_runs: bool = False) -> Choice:
@@ -151,7 +157,7 @@ def settle(choice: Choice, X: Any, Y: CSR, budget: Budget, random: Any, refined:
     trial = Trial(X, Y, choose_measurements(Y.shape[1], budget), refined, random.randint(2**31), in_runs)
     trial.walk_penalties(word, F, clone(choice.learner), _place(choice.learner, F))
     settled = [replace(tried, settled=True) for tried in trial.tried]
-    return replace(choice, learner=trial.best().make_learner(), tried=(*choice.tried, *settled))
+    return replace(choice, learner=trial.best().make_learner(budget.max_features), tried=(*choice.tried, *settled))
 
 
 def fewer(m: int) -> list[int]:
@@ -221,11 +227,13 @@ def choose_compressor(n_labels: int, budget: Budget) -> Compressor:
     return WhitenedCompressor(m) if fits else HadamardCompressor(m)
 
 
-def choose_decoder(compressor: Compressor) -> Decoder:
+def choose_decoder(compressor: Compressor, n_labels: int, refined: bool) -> Decoder:
     """Return the decoder of a model for which none was given: orthogonal matching pursuit, or what suits A."""
     if isinstance(compressor, PLSTCompressor) and not compressor.random_share:
         return ProjectionDecoder()
-    return OMPDecoder(penalty=0.1 if isinstance(compressor, (WhitenedCompressor, PLSTCompressor)) else 0.0)
+    penalty = 0.1 if isinstance(compressor, (WhitenedCompressor, PLSTCompressor)) else 0.0
+    m = n_labels if compressor.n_measurements == "auto" else compressor.n_measurements
+    return OMPDecoder(count_atoms(m, n_labels, refined), penalty=penalty)
 
 
 def choose_refiner(budget: Budget) -> Refiner:

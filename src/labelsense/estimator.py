@@ -272,7 +272,7 @@ class CompressedLabelClassifier(FittedPredictor):
         weights = None if sample_weight is None else check_weights(sample_weight, X)
         seed = check_random_state(self.random_state).randint(2**31)
         compressor = self._make_compressor(Y.shape[1], seed)
-        decoder = self._make_decoder(compressor)
+        decoder = self._make_decoder(compressor, Y.shape[1], refined=False)
         with verbosity(self.verbose):
             _fit_reconstruction(compressor, decoder, X, Y, weights)
             learner = learn(learner, "partial_fit", X, compressor.operator_.compress(Y), weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from sklearn.base import clone
@@ -70,12 +71,14 @@ class PlannedPredictor(LabelPredictor):
         """Return what to learn from rows. The same settings, rows and seed give the same plan."""
         seed = check_random_state(self.random_state).randint(2**31)
         compressor = self._make_compressor(Y.shape[1], seed)
-        decoder = self._make_decoder(compressor)
         refiner = self._make_refiner() if Y.shape[0] >= LEAST_ROWS else None
+        decoder = self._make_decoder(compressor, Y.shape[1], refiner is not None)
         if self.learner != "auto":
             return Plan(compressor, self._make_learner(), decoder, refiner, None, None)
         kernels = not weighted and not self.updatable
         budget, scale = BUDGETS[self.budget], self.features is None
+        if self.updatable:  # exactly: new rows must not change which features there are
+            budget = replace(budget, max_features=None)
         in_runs = budget.thorough and self.held_out != "rows"  # a second look at the rows, where there is time for it
         choice = choose(
             X,
@@ -110,8 +113,8 @@ class PlannedPredictor(LabelPredictor):
             compressor.random_state = seed
         return compressor
 
-    def _make_decoder(self, compressor: Compressor) -> Decoder:
-        words = {**DECODERS, "auto": lambda: choose_decoder(compressor)}
+    def _make_decoder(self, compressor: Compressor, n_labels: int, refined: bool) -> Decoder:
+        words = {**DECODERS, "auto": lambda: choose_decoder(compressor, n_labels, refined)}
         given = self.decoder
         return clone(given) if isinstance(given, Decoder) else check_choice(given, "decoder", words)()
 

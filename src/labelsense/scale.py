@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -122,12 +122,12 @@ def fit_chunks(
         compressor = model._make_compressor(vocabulary.n_labels, seed)
         compressor.fit_frequencies(vocabulary.n_labels, *_label_shares(raw, counted, vocabulary, weights))
         operator: Operator = compressor.operator_
-        decoder = model._make_decoder(compressor)
+        refiner = refiner if counted.rows >= LEAST_ROWS else None
+        decoder = model._make_decoder(compressor, vocabulary.n_labels, refiner is not None)
         decoder.support_size(operator)
         model.features_ = features.fit(counted.rows, counted.rows_with, counted.occurrences)
         log("making features: %d rows, %d features, %d labels", counted.rows, features.n_features, vocabulary.n_labels)
         chunks = raw.map(Finish(features, vocabulary))
-        refiner = refiner if counted.rows >= LEAST_ROWS else None
         if refiner is not None:
             memory -= _check_refinement(memory, counted, features.n_features, operator, raw)
         design = ChunkedDesign(chunks, features.n_features, sparse=sparse, memory=memory)
@@ -159,14 +159,14 @@ def _make_learner(model: CompressedLabelClassifier, step: str) -> Any:
 
 def _choose(design: ChunkedDesign, counts: IntArray, budget: Budget, refined: bool, seed: int) -> Choice:
     """Choose a penalty of ridge as :func:`~labelsense.chooser.choose` does, by the precision of a sample of rows."""
-    random = check_random_state(seed)
+    random, whole = check_random_state(seed), replace(budget, max_features=None)  # X'X takes one pass, of any size
     labels = sample_labels(counts, design.shape[0], budget.sample, random)
     if labels is None:
         some = gather_rows(design, np.sort(random.permutation(design.shape[0])[: budget.sample]))
-        return choose_by(some.X, some.Y, budget, random, refined)
+        return choose_by(some.X, some.Y, whole, random, refined)
     have = np.concatenate(list(design.chunks().results(_HaveLabels(labels))))
     some = gather_rows(design, np.sort(random.permutation(np.flatnonzero(have))[: budget.sample]))
-    return choose_by(some.X, sp.csc_array(some.Y)[:, labels].tocsr(), budget, random, refined)
+    return choose_by(some.X, sp.csc_array(some.Y)[:, labels].tocsr(), whole, random, refined)
 
 
 def gather_rows(design: ChunkedDesign, rows: IntArray) -> Examples:
@@ -209,7 +209,7 @@ def _check_parts(model: CompressedLabelClassifier, n_labels: int) -> None:
             "compressor must depend on the frequencies of labels alone for rows that are not all in memory. "
             f"Got {type(compressor).__name__}. Use HadamardCompressor or WhitenedCompressor."
         )
-    decoder = model._make_decoder(compressor)
+    decoder = model._make_decoder(compressor, n_labels, refined=False)
     if decoder.learns:
         raise InputError(
             f"decoder must learn nothing for rows that are not all in memory. Got {type(decoder).__name__}."

@@ -31,6 +31,7 @@ from labelsense.regress.penalty import descend, mean_square
 KS = (1, 3, 5)
 ALPHAS = tuple(10 ** (half / 2) for half in range(-4, 5))  # times the mean square of a row
 GAMMAS = (0.25, 0.5, 1.0, 2.0, 4.0)  # over the mean square of a row
+HEARD_ATOMS = 6  # of the decoder where refinement hears other sources as well: with 10, it was no better
 DECODED_ROWS = 128
 RUNS = 10  # parts of rows in order, of which each is left out whole
 
@@ -62,10 +63,10 @@ class Tried:
         more = self.by_row - other.by_row
         return bool(more.mean() > errors * more.std() / math.sqrt(len(more)))
 
-    def make_learner(self) -> Learner:
+    def make_learner(self, max_features: int | None = None) -> Learner:
         """Return the learner that was tried."""
         if self.gamma is None:
-            return RidgeLearner(self.alpha)
+            return RidgeLearner(self.alpha, max_features=max_features)
         return KernelRidgeLearner(RBFKernel(self.gamma), self.alpha)
 
     def __str__(self) -> str:
@@ -97,7 +98,8 @@ class Trial:
         self._path: tuple[Any, Callable[[float], tuple[Learner, FloatArray]]] | None = None  # of the last setting
         operator = WhitenedCompressor(m, random_state=seed).fit(Y).operator_
         self.Z = operator.compress(Y)
-        self.reconstruction = Reconstruction.by(OMPDecoder(penalty=0.1), operator)
+        decoder = OMPDecoder(count_atoms(m, Y.shape[1], refined), penalty=0.1)
+        self.reconstruction = Reconstruction.by(decoder, operator)
 
     def best(self, *words: str | None) -> Tried:
         """Return the most precise setting so far, with one of some scalings if they are given."""
@@ -172,6 +174,17 @@ class Trial:
         return self._path[1](learner.alpha)[1]
 
 
+def count_atoms(n_measurements: int, n_labels: int, refined: bool) -> int | str:
+    """Return how many labels the decoder is to find of a row.
+
+    Examples
+    --------
+    >>> count_atoms(100, 500, refined=True), count_atoms(100, 500, refined=False), count_atoms(4, 4, refined=True)
+    (6, 'auto', 'auto')
+    """
+    return HEARD_ATOMS if refined and min(n_measurements, n_labels) > HEARD_ATOMS else "auto"
+
+
 def _leave_runs_out(learner: Learner, X: Any, Z: FloatArray) -> FloatArray:
     """Return predictions of rows by models that have not seen them, nor those next to them, (n, m)."""
     every, H = np.arange(len(Z)), np.empty(Z.shape, np.float32)
@@ -194,7 +207,7 @@ def precision_curve(
         warnings.simplefilter("ignore", ConvergenceWarning)  # supports that do not fit are tried on purpose
         for m in ms:
             some = first_measurements(operator, m)
-            reconstruction = Reconstruction.by(decoder, operator.subset(some))
+            reconstruction = Reconstruction.by(decoder.at_most(m), operator.subset(some))
             figures = decoded_precision(reconstruction, operator.subset_measurements(H, some), Y, ks)
             curve.append({"n_measurements": m, **figures})
     return curve

@@ -36,7 +36,7 @@ def perfect_curve(
         warnings.simplefilter("ignore", ConvergenceWarning)  # supports that do not fit are tried on purpose
         for m in ms:
             some = operator.subset(first_measurements(operator, m))
-            curve.append(decoded_precision(Reconstruction.by(decoder, some), some.compress(Y), Y, ks))
+            curve.append(decoded_precision(Reconstruction.by(decoder.at_most(m), some), some.compress(Y), Y, ks))
     return curve
 
 

@@ -105,6 +105,10 @@ class Decoder(BaseEstimator, ABC):
             raise ValueError(f"n_nonzero must be an integer or 'auto'. Got {self.n_nonzero!r}.")
         return check_count(self.n_nonzero, "n_nonzero", high=state.n_measurements, remedy=_TOO_MANY)
 
+    def at_most(self, size: int) -> Decoder:
+        """Return this decoder, or one that returns a support of this size if its own is larger."""
+        return self._with_size(size) if self.n_nonzero != "auto" and int(self.n_nonzero) > size else self
+
     @contextmanager
     def one_warning(self) -> Iterator[Decoder]:
         """Yield this decoder for many blocks of rows, on any number of threads: one warning at the end is about all."""
