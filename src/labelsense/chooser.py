@@ -232,7 +232,7 @@ def choose_decoder(compressor: Compressor, n_labels: int, refined: bool) -> Deco
     if isinstance(compressor, PLSTCompressor) and not compressor.random_share:
         return ProjectionDecoder()
     penalty = 0.1 if isinstance(compressor, (WhitenedCompressor, PLSTCompressor)) else 0.0
-    m = n_labels if compressor.n_measurements == "auto" else compressor.n_measurements
+    m = n_labels if isinstance(compressor.n_measurements, str) else compressor.n_measurements  # "auto" is more than few
     return OMPDecoder(count_atoms(m, n_labels, refined), penalty=penalty)
 
 
