@@ -30,8 +30,8 @@ class Booster {
     static constexpr int64_t BINS = 64, SAMPLE = 20000;
 
     Booster(const float* features, const uint8_t* truth, int64_t n, int64_t width, const BoostingSettings& settings)
-        : n_(n), width_(width), settings_(settings), truth_(truth, truth + n), bins_(n * width), odds_(round_up(n, 4)),
-          gradients_(n), rows_(n), aside_(n), drawn_(width) {
+        : n_(n), width_(width), settings_(settings), truth_(truth, truth + n), bins_(n * width), columns_(n * width),
+          odds_(round_up(n, 4)), gradients_(n), rows_(n), aside_(n), drawn_(width) {
         std::iota(drawn_.begin(), drawn_.end(), 0);
         for (int64_t f = 0; f < width; ++f) choose_bins(features, f);
         put_into_bins(features);
@@ -89,7 +89,7 @@ class Booster {
             const float* cuts = padded.data() + e % width_ * BINS;
             i8 below = {};
             for (int64_t b = 0; b < BINS; b += LANES) below -= load(cuts + b) < features[e];
-            bins_[e] = static_cast<uint8_t>(total_of_lanes(below));
+            bins_[e] = columns_[e % width_ * n_ + e / width_] = static_cast<uint8_t>(total_of_lanes(below));
         }
     }
 
@@ -188,10 +188,11 @@ class Booster {
 
     // Puts the rows up to a bin first, in their order, and returns where the others begin. No branch depends on a row.
     int64_t part(int64_t begin, int64_t end, int64_t column, uint8_t bin) {
+        const uint8_t* bins = columns_.data() + column * n_;
         int64_t low = begin, high = 0;
         for (int64_t i = begin; i < end; ++i) {
             const int32_t row = rows_[i];
-            const bool above = bins_[int64_t{row} * width_ + column] > bin;
+            const bool above = bins[row] > bin;
             rows_[low] = row, aside_[high] = row;
             low += !above, high += above;
         }
@@ -201,7 +202,7 @@ class Booster {
 
     int64_t n_, width_;
     BoostingSettings settings_;
-    std::vector<uint8_t> truth_, bins_;
+    std::vector<uint8_t> truth_, bins_, columns_;  // bins by row, and by feature
     std::vector<double> odds_;
     std::vector<Sum> gradients_;
     std::vector<int32_t> rows_, aside_;
