@@ -68,7 +68,7 @@ BUDGETS = {
         sample=1000, kernel_seconds=0, gain=0, thorough=False, n_calibration=1000, roots=4.0, max_features=2000
     ),
     "balanced": Budget(sample=1500, kernel_seconds=15, gain=0.007, thorough=False, n_calibration=2000, roots=4.5),
-    "accurate": Budget(sample=4000, kernel_seconds=300, gain=0, thorough=True, n_calibration=6000, roots=6.3),
+    "accurate": Budget(sample=4000, kernel_seconds=400, gain=0, thorough=True, n_calibration=6000, roots=6.3),
 }
 
 

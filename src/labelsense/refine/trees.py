@@ -11,7 +11,7 @@ from labelsense._progress import report_progress
 from labelsense._storage import Parts, require, require_array, storable
 from labelsense._typing import DoubleArray, FloatArray, IntArray
 
-ROUNDS, LEAVES, RATE, LEAST_ROWS, PENALTY = 100, 31, 0.08, 100, 10.0
+ROUNDS, LEAVES, RATE, LEAST_ROWS, PENALTY = 50, 31, 0.12, 100, 10.0
 SHARE, LEAST_FEATURES = 0.3, 8  # of the features, that a tree may ask for
 ROUNDS_AT_ONCE = 10  # between two looks at Ctrl-C
 TREE_ROWS = 4096

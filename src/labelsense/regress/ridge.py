@@ -391,7 +391,7 @@ class RidgeLearner(Learner):
 
     def _update(self, X: Any, y: Any, sample_weight: Any, sign: int) -> RidgeLearner:
         first = not self.__sklearn_is_fitted__()
-        if self.max_features is not None:
+        if first and self.max_features is not None:
             raise InputError(f"max_features must be None for a model that is updatable. Got {self.max_features}.")
         if first and self.alpha == "loo":
             raise InputError(
