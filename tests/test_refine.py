@@ -103,8 +103,8 @@ class TestRefiner:
                 assert sorted([*rest, *held]) == list(range(n))
             seen = np.concatenate([held for _, held in folds])
             assert len(set(seen)) == len(seen)
-        calibration = fit(X[:500], Y[:500], n_calibration=150, last=True)[1]
-        assert calibration.n_rows == 150
+        calibration = fit(X[:500], Y[:500], n_calibration=100, last=True)[1]
+        assert calibration.n_rows == 100
         np.testing.assert_array_equal(calibration.last[1].toarray(), Y[450:500].toarray())
         assert calibration.last[0].shape == (50, 100)
 

@@ -51,7 +51,8 @@ class CompressedLabelClassifier(FittedPredictor):
         How to learn the regressions. "auto" chooses between ridge and a kernel, with penalty and width, and how to
         scale the features if X holds features.
     decoder : Decoder, "auto" or a word of DECODERS, such as "omp", "correlation" or "projection"
-        How to reconstruct labels from measurements. "auto" is orthogonal matching pursuit, or what suits A.
+        How to reconstruct labels from measurements. "auto" is orthogonal matching pursuit, or what suits A. It finds
+        ten labels of a row, or six where a refiner hears other sources beside it.
     refiner : Refiner, "auto" or None
         How to judge candidates. None leaves it at what the decoder says, and there are no probabilities.
     features : transformer, encoder or a word of FEATURES, such as "words", "characters" or "counts", optional

@@ -25,7 +25,7 @@ from labelsense.reconstruct import Decoder
 from labelsense.refine.candidates import Candidates
 from labelsense.refine.label_blocks import train_ranker
 from labelsense.refine.learning import Judged, Rows, Sums, finish, habit_sums, has_linear_decoder, own_values
-from labelsense.refine.refiner import Calibration, Refiner
+from labelsense.refine.refiner import Calibration, Refiner, whole_fold
 from labelsense.refine.shortlist import Reconstruction, candidates_for, shortlist
 from labelsense.refine.sources import Correlations, LinearDecoder, Source, sums_by_label
 from labelsense.refine.stage import Stage, as_rows
@@ -86,7 +86,7 @@ def fit_refiner(
     C = None if refiner.C == "auto" else float(refiner.C)
     learning = _Learning(X, Z, learner, reconstruction, k, C, memory, weights)
     folds, n_last = refiner._folds(len(numbers), last)
-    whole, parts = refiner.whole_fold(len(numbers)), []
+    whole, parts = whole_fold(len(numbers)), []
     for number, (rest, held) in enumerate(folds):
         log("refine: without fold %d of %d rows", number + 1, len(held))
         if number or whole:

@@ -28,9 +28,7 @@ from labelsense.refine.sources import sums_by_label
 from labelsense.refine.stage import Stage, as_rows
 from labelsense.regress import Learner
 
-# From so many rows on, a model of five sixths is much like one of all. Where probabilities are learned from few rows,
-# to save time, that is taken to be true of fewer rows.
-FOLDS, FEWER_FOLDS, MANY_ROWS, MANY_TIMES = 10, 6, 10_000, 4
+FOLDS, FEWER_FOLDS, MANY_ROWS = 10, 6, 10_000  # from so many rows on, a model of five sixths is much like one of all
 MOST_LAST = 1000  # rows; otherwise the last ones are a tenth
 LEAST_ROWS = 10
 KS = (1, 3, 5)
@@ -135,7 +133,7 @@ class Refiner(BaseEstimator):
         k = count_candidates(Y) if self.n_candidates == "auto" else min(int(self.n_candidates), Y.shape[1])
         rows, Z, parts = as_rows(X), reconstruction.operator.compress(Y), []
         folds, n_last = self._folds(Y.shape[0], last)
-        whole = self.whole_fold(Y.shape[0])
+        whole = whole_fold(Y.shape[0])
         said = learner.fit_leaving_out(X, Z, [*folds, *whole], sample_weight)
         for number, ((rest, held), (H_rest, H_held)) in enumerate(zip([*folds, *whole], said, strict=True)):
             inside, outside = Rows(rows[rest], H_rest, Y[rest]), Rows(rows[held], H_held, Y[held])
@@ -242,25 +240,22 @@ class Refiner(BaseEstimator):
         If the last rows are wanted, they are held out with the last of the folds. The second result is their number.
         """
         wanted = self.n_calibration
-        size = min(-(-n // (FEWER_FOLDS if self._are_many(n) else FOLDS)), wanted)
+        size = min(-(-n // (FOLDS if n < MANY_ROWS else FEWER_FOLDS)), wanted)
         n_last = min(-(-n // FOLDS), MOST_LAST) if last else 0
         order = check_random_state(self.random_state).permutation(n - n_last)
         folds = [np.sort(order[i * size : (i + 1) * size]) for i in range(min(FOLDS, max(1, round(wanted / size))))]
         folds[-1] = np.concatenate([folds[-1], np.arange(n - n_last, n)])
         return [(np.setdiff1d(np.arange(n), held), held) for held in folds if len(held)], n_last
 
-    def whole_fold(self, n: int) -> list[tuple[IntArray, IntArray]]:
-        """Return a fold without rows that are held out, if rows are few enough that to learn from all anew is better.
-
-        Where they are many, what the first fold teaches, with the rows that were held out, is as good, and costs
-        nothing.
-        """
-        return [] if self._are_many(n) else [(np.arange(n), np.arange(0))]
-
-    def _are_many(self, n: int) -> bool:
-        return n >= min(MANY_ROWS, MANY_TIMES * self.n_calibration)
-
     def _check_stored(self) -> None:
         require(isinstance(self._stage, Stage) and isinstance(self._pooled, PooledModel), "it must have learned")
         f = self._stage.n_pair_features
         require(len(self._pooled.weights) == f, "the pooled model must fit what the sources say")
+
+
+def whole_fold(n: int) -> list[tuple[IntArray, IntArray]]:
+    """Return a fold without rows that are held out, if rows are few enough that to learn from all anew is better.
+
+    Where they are many, what the first fold teaches, with the rows that were held out, is as good, and costs nothing.
+    """
+    return [(np.arange(n), np.arange(0))] if n < MANY_ROWS else []
