@@ -117,7 +117,7 @@ class TestChoice:
     def test_centroids_are_judged_by_rows_that_are_not_in_them(self, documents):
         X, Y = as_rows(documents[0][:60]), sp.csr_array(documents[1][:60])
         rows = np.arange(60)
-        scores = [Centroids.learn(X[rows != i], Y[rows != i]).scores(X[[i]], None) for i in rows]
+        scores = [Centroids.learn(X[rows != i], Y[rows != i]).scores(X[[i]], np.zeros((1, 1))) for i in rows]
         best = np.argsort(-np.concatenate(scores), axis=1, kind="stable")[:, :5]
         hits = np.take_along_axis(Y.toarray(), best, axis=1)
         found = centroid_precision_by_row(X, Y, (1, 3, 5))

@@ -1,7 +1,6 @@
 """Classifiers of labels on their candidates, against liblinear and dense indexing."""
 
 import numpy as np
-import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,18 +14,17 @@ from labelsense.refine.ranker import Ranker, Settings
 class TestCandidates:
     @given(st.integers(0, 10**6))
     @settings(max_examples=20)
-    def test_look_up_and_membership_equal_dense_indexing(self, seed):
+    def test_membership_and_parts_equal_dense_indexing(self, seed):
         rng = np.random.default_rng(seed)
         candidates = random_candidates(7, 11, seed)
         M = sp.random_array((7, 11), density=0.3, format="csr", dtype=np.float32, random_state=rng)
         dense = M.toarray()[candidates.row, candidates.labels]
-        np.testing.assert_array_equal(candidates.look_up(M), dense)
         np.testing.assert_array_equal(candidates.are_in(M), dense != 0)
-        np.testing.assert_array_equal(candidates.matrix(dense).toarray()[candidates.row, candidates.labels], dense)
-
-    def test_of_a_matrix_without_entries(self):
-        candidates = random_candidates(3, 4)
-        assert not candidates.look_up(sp.csr_array((3, 4), dtype=np.float32)).any()
+        matrix = candidates.matrix(dense)
+        np.testing.assert_array_equal(matrix.toarray()[candidates.row, candidates.labels], dense)
+        some = slice(*np.sort(rng.integers(0, 8, 2)).tolist())
+        part = candidates.of(some).matrix(dense[candidates.pairs(some)])
+        np.testing.assert_array_equal(part.toarray(), matrix[some].toarray())
 
 
 class TestRanker:
@@ -52,20 +50,17 @@ class TestRanker:
         ranker = Ranker.train(X, Y, candidates)
         dense = X @ ranker.weights.T.toarray() + ranker.bias
         np.testing.assert_allclose(ranker.margins(X, candidates), dense[candidates.row, candidates.labels], atol=1e-5)
+        assert not len(ranker.margins(X[:0], candidates.of(slice(0, 0))))
 
-    @pytest.mark.parametrize("n_features", [1, 40])
-    def test_margins_by_features_equal_those_by_labels(self, n_features, monkeypatch):
+    def test_margins_do_not_depend_on_blocks(self, monkeypatch):
         X, Y = problem()
         candidates = random_candidates(*Y.shape)
         ranker = Ranker.train(X, Y, candidates)
-        few = sp.csr_array(X.toarray() * (np.arange(X.shape[1]) < n_features))  # few features: by them
-        got = ranker.margins(few, candidates)
-        for costs_nothing in ("_by_feature", "_by_label"):
-            other = Ranker(ranker.weights, ranker.bias)
-            counts = np.full(X.shape[1], 0 if costs_nothing == "_by_feature" else 10**6)
-            monkeypatch.setattr(other, "_labels_by_feature", counts)
-            np.testing.assert_array_equal(other.margins(few, candidates), got)
-            assert costs_nothing in vars(other)
+        margins = ranker.margins(X, candidates)
+        monkeypatch.setattr("labelsense.refine.ranker.BLOCK_PAIRS", 50)
+        np.testing.assert_array_equal(ranker.margins(X, candidates), margins)
+        some = slice(20, 30)
+        np.testing.assert_array_equal(ranker.margins(X[some], candidates.of(some)), margins[candidates.pairs(some)])
 
     def test_the_first_rows_and_then_all(self):
         X, Y = problem()

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from refining import problem, random_candidates
+from sklearn.exceptions import ConvergenceWarning
 
 from labelsense import OMPDecoder, WhitenedCompressor, _kernels
 from labelsense.refine.shortlist import Reconstruction, count_candidates, shortlist
@@ -28,12 +29,38 @@ class TestShortlist:
         sure = sp.csr_array(rng.uniform(size=(n, d)) < 0.1)
         labels, counts = np.empty((n, d), np.int32), np.empty(n, np.int64)
         starts, columns = sure.indptr.astype(np.int64), sure.indices.astype(np.int32)
-        _kernels.shortlist(scores, weights, starts, columns, k, labels, counts)
+        given = rng.normal(size=len(columns)).astype(np.float32)
+        values = np.empty((n_sources + 1, n, d), np.float32)
+        said = [_kernels.StoredScores(block) for block in scores]
+        assert _kernels.shortlist(said, weights, starts, columns, given, k, labels, counts, values)
+        sure_values = sp.csr_array((given, columns, starts), shape=(n, d)).toarray()
         for i in range(n):
             total = sum(w * (s[i] - s[i].mean()) / (s[i].std() or 1) for w, s in zip(weights, scores, strict=True))
             best = set(np.argsort(-total, kind="stable")[:k].tolist()) if d > 1 else {0}
             got = labels[i, : counts[i]].tolist()
             assert got == sorted(best | set(sure[[i]].indices.tolist()))
+            for block, value in zip([*scores, sure_values], values, strict=True):
+                np.testing.assert_array_equal(value[i, : counts[i]], block[i, got])
+
+    def test_ties_go_to_the_lowest_label_and_equal_scores_tell_nothing(self):
+        rng = np.random.default_rng(0)
+        for d in (3, 40, 500, 5000):
+            scores = rng.integers(0, 4, size=(3, d)).astype(np.float32)
+            for k in (1, 2, d // 3, d):
+                labels, counts = np.empty((3, k), np.int32), np.empty(3, np.int64)
+                nothing = np.zeros(4, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
+                said = [_kernels.StoredScores(scores), _kernels.StoredScores(np.ones((3, d), np.float32))]
+                values = np.empty((3, 3, k), np.float32)
+                assert _kernels.shortlist(said, [1.0, 5.0], *nothing, k, labels, counts, values)
+                np.testing.assert_array_equal(labels, np.sort(np.argsort(-scores, axis=1, kind="stable")[:, :k]))
+
+    def test_measurements_that_are_too_large_are_refused(self):
+        X, Y = problem()
+        A = WhitenedCompressor(20, random_state=0).fit(Y).operator_
+        H = np.full((X.shape[0], 20), 3e38, np.float32)
+        too_large = pytest.raises(ValueError, match="products 32-bit floats cannot hold")
+        with too_large, pytest.warns(ConvergenceWarning, match="coefficients that 32-bit floats cannot hold"):
+            shortlist([Correlations(A)], Reconstruction.by(OMPDecoder(4), A), X, H, 10)
 
     def test_values_are_those_of_the_sources_and_the_decoder(self):
         X, Y = problem()

@@ -47,6 +47,28 @@ Kernel: TypeAlias = Hadamard | Dense | Whitened | Among
 
 def among(kernel: Hadamard | Dense | Whitened, starts: _Places, labels: _Columns) -> Among: ...
 
+class Scores:
+    def fill(self, out: _Floats) -> None: ...
+
+class StoredScores(Scores):
+    def __init__(self, scores: _Floats) -> None: ...
+
+class HadamardScores(Scores):
+    def __init__(self, op: Hadamard, R: _Floats, weights: _Floats) -> None: ...
+
+class SparseScores(Scores):
+    def __init__(
+        self,
+        x_starts: _Places,
+        x_indices: _Columns,
+        x: _Floats,
+        s_starts: _Places,
+        s_indices: _Columns,
+        s: _Floats,
+        row_weights: _Floats,
+        label_weights: _Floats,
+    ) -> None: ...
+
 class TextRows:
     lines: int
     first_feature: int
@@ -172,14 +194,16 @@ def train_ranker(
 ) -> tuple[tuple[_Floats, _Columns, _Places, _Floats], tuple[_Floats, _Columns, _Places, _Floats], int]: ...
 def mark_strongest(indptr: _Places, indices: _Columns, data: _Floats, k: int, kept: NDArray[np.uint8]) -> None: ...
 def shortlist(
-    scores: list[_Floats],
+    scores: list[Scores],
     weights: list[float],
     sure_starts: _Places,
     sure: _Columns,
+    sure_values: _Floats,
     k: int,
     labels: _Columns,
     counts: _Places,
-) -> None: ...
+    values: _Floats,
+) -> bool: ...
 def top_entries(indptr: _Places, indices: _Columns, data: _Doubles, labels: _Places, values: _Floats) -> None: ...
 def nearest(
     indptr: _Places,
@@ -196,29 +220,16 @@ def margins(
     indptr: _Places,
     indices: _Columns,
     data: _Floats,
-    begin: int,
-    end: int,
     n_features: int,
     w_indptr: _Places,
     w_indices: _Columns,
     w_data: _Floats,
     bias: _Floats,
     starts: _Places,
-    labels: _Columns,
-    out: _Floats,
-) -> None: ...
-def margins_by_feature(
-    indptr: _Places,
-    indices: _Columns,
-    data: _Floats,
+    rows: _Columns,
+    places: _Places,
     begin: int,
     end: int,
-    w_indptr: _Places,
-    w_indices: _Columns,
-    w_data: _Floats,
-    bias: _Floats,
-    starts: _Places,
-    labels: _Columns,
     out: _Floats,
 ) -> None: ...
 def standing(starts: _Places, begin: int, end: int, scores: _Floats, first: int, out: _Floats) -> None: ...

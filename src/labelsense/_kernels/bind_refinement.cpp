@@ -1,10 +1,24 @@
 // Candidates, classifiers of labels, and boosted trees.
+#include <tuple>
+
 #include "bindings.hpp"
 #include "boosting.hpp"
 #include "pairs.hpp"
 #include "ranker.hpp"
 
 namespace labelsense {
+
+namespace {
+
+// Scores that keep the arrays alive that they point into.
+template <class Kind, class... Arrays>
+struct Keeping : Kind {
+    std::tuple<Arrays...> arrays;
+
+    Keeping(Kind scores, Arrays... kept) : Kind(std::move(scores)), arrays(kept...) {}
+};
+
+}  // namespace
 
 void bind_refinement(nb::module_& module) {
     using Places = Array<const int64_t, 1>;
@@ -27,19 +41,51 @@ void bind_refinement(nb::module_& module) {
         };
         return nb::make_tuple(as_tuple(std::move(all)), as_tuple(std::move(first)), not_converged);
     });
+    nb::class_<Scores>(module, "Scores").def(
+        "fill",
+        [](const Scores& scores, Array<float, 2> out) {
+            Floats row = make_floats(scores.width());
+            for (int64_t i = 0; i < static_cast<int64_t>(out.shape(0)); ++i) {
+                scores.row(i, row.get());
+                std::copy(row.get(), row.get() + scores.d, out.data() + i * scores.d);
+            }
+        },
+        Release());
+    using OfArray = Keeping<StoredScores, Array<const float, 2>>;
+    nb::class_<OfArray, Scores>(module, "StoredScores")
+        .def("__init__", [](OfArray* self, Array<const float, 2> scores) {
+            new (self) OfArray(StoredScores(scores.data(), static_cast<int64_t>(scores.shape(1))), scores);
+        });
+    using OfHadamard = Keeping<HadamardScores, Array<const float, 2>, Values>;
+    nb::class_<OfHadamard, Scores>(module, "HadamardScores")
+        .def("__init__",
+             [](OfHadamard* self, const Hadamard& op, Array<const float, 2> R, Values weights) {
+                 new (self) OfHadamard(HadamardScores(op, R.data(), weights.data()), R, weights);
+             },
+             nb::keep_alive<1, 2>());
+    using OfSparse = Keeping<SparseScores, Starts, Indices, Values, Starts, Indices, Values, Values, Values>;
+    nb::class_<OfSparse, Scores>(module, "SparseScores")
+        .def("__init__", [](OfSparse* self, Starts x_starts, Indices x_indices, Values x, Starts s_starts, Indices s_indices,
+                            Values s, Values row_weights, Values label_weights) {
+            const int64_t d = static_cast<int64_t>(label_weights.shape(0));
+            new (self) OfSparse(SparseScores({x_starts.data(), x_indices.data(), x.data()},
+                                             {s_starts.data(), s_indices.data(), s.data()}, row_weights.data(),
+                                             label_weights.data(), d),
+                                x_starts, x_indices, x, s_starts, s_indices, s, row_weights, label_weights);
+        });
     module.def(
         "shortlist",
-        [](std::vector<Array<const float, 2>> scores, std::vector<double> weights, Places sure_starts, Indices sure,
-           int64_t k, Array<int32_t, 2> labels, Array<int64_t, 1> counts) {
-            const int64_t d = static_cast<int64_t>(scores.front().shape(1)), width = static_cast<int64_t>(labels.shape(1));
-            Shortlist shortlist(d, k);
-            std::vector<const float*> rows(scores.size());
-            for (int64_t i = 0; i < static_cast<int64_t>(counts.shape(0)); ++i) {
-                for (size_t s = 0; s < scores.size(); ++s) rows[s] = scores[s].data() + i * d;
+        [](std::vector<const Scores*> scores, std::vector<double> weights, Places sure_starts, Indices sure,
+           Values sure_values, int64_t k, Array<int32_t, 2> labels, Array<int64_t, 1> counts, Array<float, 3> values) {
+            const int64_t n = static_cast<int64_t>(counts.shape(0)), width = static_cast<int64_t>(labels.shape(1));
+            Shortlist shortlist(std::move(scores), std::move(weights), k);
+            for (int64_t i = 0; i < n; ++i) {
                 const int64_t start = sure_starts.data()[i];
-                counts.data()[i] = shortlist.choose(rows, weights, sure.data() + start, sure_starts.data()[i + 1] - start,
-                                                    labels.data() + i * width);
+                counts.data()[i] = shortlist.choose(i, sure.data() + start, sure_values.data() + start,
+                                                    sure_starts.data()[i + 1] - start, labels.data() + i * width,
+                                                    values.data() + i * width, n * width);
             }
+            return shortlist.finite();
         },
         Release());
     module.def(
@@ -60,20 +106,12 @@ void bind_refinement(nb::module_& module) {
         Release());
     module.def(
         "margins",
-        [](Starts indptr, Indices indices, Values data, int64_t begin, int64_t end, int64_t n_features, Starts w_indptr,
-           Indices w_indices, Values w_data, Values bias, Places starts, Indices labels, Array<float, 1> out) {
-            margins({indptr.data(), indices.data(), data.data()}, begin, end, n_features,
-                    {w_indptr.data(), w_indices.data(), w_data.data()}, bias.data(), starts.data(), labels.data(),
-                    out.data());
-        },
-        Release());
-    module.def(
-        "margins_by_feature",
-        [](Starts indptr, Indices indices, Values data, int64_t begin, int64_t end, Starts w_indptr, Indices w_indices,
-           Values w_data, Values bias, Places starts, Indices labels, Array<float, 1> out) {
-            margins_by_feature({indptr.data(), indices.data(), data.data()}, begin, end,
-                               {w_indptr.data(), w_indices.data(), w_data.data()}, bias.data(),
-                               static_cast<int64_t>(bias.shape(0)), starts.data(), labels.data(), out.data());
+        [](Starts indptr, Indices indices, Values data, int64_t n_features, Starts w_indptr, Indices w_indices,
+           Values w_data, Values bias, Places starts, Indices rows, Places places, int64_t begin, int64_t end,
+           Array<float, 1> out) {
+            margins({indptr.data(), indices.data(), data.data()}, n_features,
+                    {w_indptr.data(), w_indices.data(), w_data.data()}, bias.data(),
+                    {starts.data(), rows.data(), places.data()}, begin, end, out.data());
         },
         Release());
     module.def(

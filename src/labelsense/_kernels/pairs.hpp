@@ -8,35 +8,113 @@
 #include <utility>
 #include <vector>
 
+#include "operators.hpp"
 #include "search.hpp"
 #include "simd.hpp"
 #include "sparse.hpp"
 
 namespace labelsense {
 
-// The k labels of a row with the largest weighted sum of standardised scores, and labels that are candidates anyway.
-class Shortlist {
+// What a source says of all labels, one row at a time, so that it is still in cache when it is looked at.
+class Scores {
   public:
-    Shortlist(int64_t d, int64_t k) : d_(d), k_(std::min(k, d)), sum_(make_floats(d)) {}
+    explicit Scores(int64_t n_labels) : d(n_labels) {}
+    virtual ~Scores() = default;
 
-    // `scores` are one row of each source; `sure` are labels in ascending order. Writes ascending labels, returns how many.
-    int64_t choose(const std::vector<const float*>& scores, const std::vector<double>& weights, const int32_t* sure,
-                   int64_t n_sure, int32_t* labels) {
-        float* sum = sum_.get();
-        std::fill(sum, sum + d_, 0.0f);
-        for (size_t s = 0; s < scores.size(); ++s) add(scores[s], weights[s]);
-        largest_places(sum, d_, k_, top_);
-        return std::set_union(top_.begin(), top_.end(), sure, sure + n_sure, labels) - labels;
+    const int64_t d;
+
+    // How long the buffer for a row must be; what is beyond d is scratch.
+    virtual int64_t width() const { return d; }
+    virtual void row(int64_t i, float* out) const = 0;
+};
+
+// Scores that are there already, (n, d).
+class StoredScores : public Scores {
+  public:
+    StoredScores(const float* scores, int64_t n_labels) : Scores(n_labels), scores_(scores) {}
+
+    void row(int64_t i, float* out) const override { std::copy(scores_ + i * d, scores_ + (i + 1) * d, out); }
+
+  private:
+    const float* scores_;
+};
+
+// The correlations of residuals R (n, m) with the columns of rows of a Hadamard matrix, each times a weight of the column.
+class HadamardScores : public Scores {
+  public:
+    HadamardScores(const Hadamard& op, const float* R, const float* weights)
+        : Scores(op.d), op_(op), R_(R), weights_(weights) {}
+
+    int64_t width() const override { return op_.width; }
+
+    void row(int64_t i, float* out) const override {
+        op_.correlate(R_ + i * op_.m, out);
+        for (int64_t j = 0; j < d; ++j) out[j] *= weights_[j];
     }
 
   private:
-    void add(const float* x, double weight) {
+    const Hadamard& op_;
+    const float *R_, *weights_;
+};
+
+// u_i w_j x_i' s_j for rows X (n, p) and labels S by features, (p, d), both sparse. Not for several threads at a time.
+class SparseScores : public Scores {
+  public:
+    SparseScores(const SparseRows& X, const SparseRows& S, const float* u, const float* w, int64_t n_labels)
+        : Scores(n_labels), X_(X), S_(S), u_(u), w_(w), sums_(n_labels) {}
+
+    void row(int64_t i, float* out) const override {
+        std::fill(sums_.begin(), sums_.end(), 0.0);
+        add_row(X_, i, S_, sums_.data());
+        for (int64_t j = 0; j < d; ++j) out[j] = static_cast<float>(sums_[j]) * w_[j] * u_[i];
+    }
+
+  private:
+    SparseRows X_, S_;
+    const float *u_, *w_;
+    mutable std::vector<double> sums_;
+};
+
+// The k labels of a row with the largest weighted sum of standardised scores, and labels that are candidates anyway.
+class Shortlist {
+  public:
+    Shortlist(std::vector<const Scores*> sources, std::vector<double> weights, int64_t k)
+        : sources_(std::move(sources)), weights_(std::move(weights)), d_(sources_.front()->d), k_(std::min(k, d_)),
+          sum_(make_floats(d_)), scale_(sources_.size()) {
+        for (const Scores* source : sources_) said_.push_back(make_floats(source->width()));
+    }
+
+    // `sure` are labels in ascending order, with values. Writes ascending labels, what each source says of them, and the
+    // values, `stride` after each other. Returns how many labels there are.
+    int64_t choose(int64_t i, const int32_t* sure, const float* sure_values, int64_t n_sure, int32_t* labels, float* values,
+                   int64_t stride) {
+        for (size_t s = 0; s < sources_.size(); ++s) {
+            sources_[s]->row(i, said_[s].get());
+            scale_[s] = scale_of(said_[s].get(), weights_[s]);
+        }
+        add_up();
+        const std::vector<int32_t>& top = largest_.find(sum_.get(), d_, k_);
+        const int64_t n = std::set_union(top.begin(), top.end(), sure, sure + n_sure, labels) - labels;
+        for (const Floats& said : said_) {
+            for (int64_t c = 0; c < n; ++c) values[c] = said[labels[c]];
+            values += stride;
+        }
+        for (int64_t c = 0, next = 0; c < n; ++c)
+            values[c] = next < n_sure && sure[next] == labels[c] ? sure_values[next++] : 0.0f;
+        return n;
+    }
+
+    // Whether all scores so far were numbers whose squares can be summed.
+    bool finite() const { return finite_; }
+
+  private:
+    // What standardised scores are over these, but for a constant; 0 where these tell no labels apart.
+    float scale_of(const float* x, double weight) {
         const auto [total, squares] = sums(x);
         const double n = static_cast<double>(d_), mean = total / n, variance = squares / n - mean * mean;
-        if (!(variance > 1e-12 * squares / n) || !std::isfinite(variance)) return;  // it tells no labels apart
-        const float scale = static_cast<float>(weight / std::sqrt(variance)), shift = static_cast<float>(mean);
-        float* sum = sum_.get();
-        for (int64_t j = 0; j < d_; ++j) sum[j] += scale * (x[j] - shift);
+        finite_ = finite_ && std::isfinite(squares);
+        if (!(variance > 1e-12 * squares / n) || !std::isfinite(variance)) return 0;
+        return static_cast<float>(weight / std::sqrt(variance));
     }
 
     // The sum and the sum of squares, in float over short stretches and in double over these.
@@ -57,9 +135,25 @@ class Shortlist {
         return {total, squares};
     }
 
+    void add_up() {
+        float* sum = sum_.get();
+        std::fill(sum, sum + d_, 0.0f);
+        for (size_t s = 0; s < said_.size(); ++s) {
+            const float* x = said_[s].get();
+            const float scale = scale_[s];
+            if (scale != 0)
+                for (int64_t j = 0; j < d_; ++j) sum[j] += scale * x[j];
+        }
+    }
+
+    std::vector<const Scores*> sources_;
+    std::vector<double> weights_;
     int64_t d_, k_;
     Floats sum_;
-    std::vector<int32_t> top_;
+    std::vector<Floats> said_;
+    std::vector<float> scale_;
+    LargestPlaces largest_;
+    bool finite_ = true;
 };
 
 // The k labels with the largest w_j' x_i of each row of X (n, p), given W by features, (p, d), of those that have one of the
@@ -88,32 +182,24 @@ inline void nearest(const SparseRows& X, int64_t n, const SparseRows& W, int64_t
     }
 }
 
-// out[e] = w_j' x_i + b_j for the candidates e of the rows [begin, end) of X.
-inline void margins(const SparseRows& X, int64_t begin, int64_t end, int64_t p, const SparseRows& W, const float* bias,
-                    const int64_t* indptr, const int32_t* labels, float* out) {
-    std::vector<float> x(p);
-    for (int64_t i = begin; i < end; ++i) {
-        for (int64_t e = X.indptr[i]; e < X.indptr[i + 1]; ++e) x[X.indices[e]] = X.data[e];
-        for (int64_t c = indptr[i]; c < indptr[i + 1]; ++c) {
-            const int64_t j = labels[c];
-            out[c] = static_cast<float>(bias[j] + sparse_dot(W, j, x.data()));
-        }
-        for (int64_t e = X.indptr[i]; e < X.indptr[i + 1]; ++e) x[X.indices[e]] = 0;
-    }
-}
+// Pairs of a row and a label, label by label: those of label j have rows[e] and are at out[places[e]], for e in
+// [starts[j], starts[j + 1]).
+struct LabelPairs {
+    const int64_t* starts;
+    const int32_t* rows;
+    const int64_t* places;
+};
 
-// The same, given W by features, (p, d): cheaper where rows have few features. Sums are in another order, but in double, so
-// all but one in a hundred million are equal.
-inline void margins_by_feature(const SparseRows& X, int64_t begin, int64_t end, const SparseRows& W, const float* bias,
-                               int64_t d, const int64_t* indptr, const int32_t* labels, float* out) {
-    std::vector<double> sums(d);  // right for the candidates of the row only
-    for (int64_t i = begin; i < end; ++i) {
-        for (int64_t c = indptr[i]; c < indptr[i + 1]; ++c) sums[labels[c]] = bias[labels[c]];
-        for (int64_t e = X.indptr[i]; e < X.indptr[i + 1]; ++e) {
-            const int64_t feature = X.indices[e];
-            for (int64_t w = W.indptr[feature]; w < W.indptr[feature + 1]; ++w) sums[W.indices[w]] += W.data[w] * X.data[e];
-        }
-        for (int64_t c = indptr[i]; c < indptr[i + 1]; ++c) out[c] = static_cast<float>(sums[labels[c]]);
+// out = w_j' x_i + b_j for the pairs of the labels [begin, end). The weights of a label are read once for all of its rows.
+inline void margins(const SparseRows& X, int64_t p, const SparseRows& W, const float* bias, const LabelPairs& pairs,
+                    int64_t begin, int64_t end, float* out) {
+    std::vector<float> w(p);
+    for (int64_t j = begin; j < end; ++j) {
+        if (pairs.starts[j] == pairs.starts[j + 1]) continue;
+        for (int64_t e = W.indptr[j]; e < W.indptr[j + 1]; ++e) w[W.indices[e]] = W.data[e];
+        for (int64_t e = pairs.starts[j]; e < pairs.starts[j + 1]; ++e)
+            out[pairs.places[e]] = static_cast<float>(bias[j] + sparse_dot(X, pairs.rows[e], w.data()));
+        for (int64_t e = W.indptr[j]; e < W.indptr[j + 1]; ++e) w[W.indices[e]] = 0;
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -185,37 +186,55 @@ void top_places(const Values& values, int64_t d, int64_t k, std::vector<int64_t>
     for (const auto& entry : best.sorted()) top.push_back(entry.place);
 }
 
-inline int64_t count_above(const float* x, int64_t d, float bar) {
-    i8 above = {};
-    int64_t j = 0;
-    for (; j + LANES <= d; j += LANES) above -= load(x + j) > bar;
-    int64_t count = total_of_lanes(above);
-    for (; j < d; ++j) count += x[j] > bar;
-    return count;
-}
-
-// The k places with the largest of d finite values, ascending; ties go to the lowest. What divides them from the others is
-// found by halving: a dozen counts take less time than to keep the k largest in order.
-inline void largest_places(const float* x, int64_t d, int64_t k, std::vector<int32_t>& places) {
-    places.clear();
-    float high = largest(Itself{x}, 0, d), low = -INFINITY;
-    if (k < d) {
-        low = std::nextafter(-largest(Negative{x}, 0, d), -INFINITY);
-        for (float middle = low; (middle = low + (high - low) / 2) > low && middle < high;) {
-            const int64_t above = count_above(x, d, middle);
-            (above < k ? high : low) = middle;
-            if (above == k) break;
+// The k places with the largest of d finite values, ascending; ties go to the lowest.
+class LargestPlaces {
+  public:
+    const std::vector<int32_t>& find(const float* x, int64_t d, int64_t k) {
+        places_.clear();
+        values_.clear();
+        const float bar = k < d ? bar_below(x, d, k) : -INFINITY;
+        for (int64_t b = 0; b < d; b += CHUNK) {
+            const int64_t end = std::min(b + CHUNK, d);
+            if (!(largest(Itself{x}, b, end) >= bar)) continue;
+            for (int64_t j = b; j < end; ++j)
+                if (x[j] >= bar) places_.push_back(static_cast<int32_t>(j)), values_.push_back(x[j]);
         }
+        if (static_cast<int64_t>(places_.size()) > k) keep(k);
+        return places_;
     }
-    // Between them is one value at most, that of `high`: of those that have it, as many as there is room for.
-    int64_t room = k - count_above(x, d, high);
-    for (int64_t b = 0; b < d; b += CHUNK) {
-        const int64_t end = std::min(b + CHUNK, d);
-        if (!(largest(Itself{x}, b, end) > low)) continue;
-        for (int64_t j = b; j < end; ++j)
-            if (x[j] > high || (x[j] > low && room-- > 0)) places.push_back(static_cast<int32_t>(j));
+
+  private:
+    // A value that k of them are not below, and few more: the k-th largest of the maxima of several times k parts.
+    float bar_below(const float* x, int64_t d, int64_t k) {
+        const int64_t vectors = d / LANES, part = std::max<int64_t>(1, vectors / k);
+        maxima_.clear();
+        for (int64_t v = 0; v + part <= vectors; v += part) {
+            f8 best = load(x + v * LANES);
+            for (int64_t w = v + 1; w < v + part; ++w) best = larger(best, load(x + w * LANES));
+            for (int lane = 0; lane < LANES; ++lane) maxima_.push_back(best[lane]);
+        }
+        return nth_largest(maxima_, k);
     }
-}
+
+    // The k largest of those that were found.
+    void keep(int64_t k) {
+        maxima_ = values_;
+        const float least = nth_largest(maxima_, k);
+        int64_t room = k - std::count_if(values_.begin(), values_.end(), [&](float value) { return value > least; }), n = 0;
+        for (size_t i = 0; i < places_.size(); ++i)
+            if (values_[i] > least || (values_[i] == least && room-- > 0)) places_[n++] = places_[i];
+        places_.resize(n);
+    }
+
+    static float nth_largest(std::vector<float>& values, int64_t n) {
+        if (n > static_cast<int64_t>(values.size())) return -INFINITY;
+        std::nth_element(values.begin(), values.begin() + (n - 1), values.end(), std::greater<float>());
+        return values[n - 1];
+    }
+
+    std::vector<int32_t> places_;
+    std::vector<float> values_, maxima_;
+};
 
 // The k largest entries of each row of a sparse matrix, largest first, in `labels` and `values` (n, k); the rest stays.
 inline void top_entries(const int64_t* indptr, const int32_t* indices, const double* data, int64_t n, int64_t k,

@@ -86,15 +86,20 @@ double sparse_dot(const SparseRows& X, int64_t i, const Float* w) {
     return (first + second) + (third + fourth);
 }
 
+// sums += x_i' B for sparse B (p, m).
+inline void add_row(const SparseRows& X, int64_t i, const SparseRows& B, double* sums) {
+    for (int64_t e = X.indptr[i]; e < X.indptr[i + 1]; ++e) {
+        const double x = X.data[e];
+        for (int64_t f = B.indptr[X.indices[e]]; f < B.indptr[X.indices[e] + 1]; ++f) sums[B.indices[f]] += x * B.data[f];
+    }
+}
+
 // C = X B for the rows [begin, end) of X, sparse B (p, m) and dense C.
 inline void times_sparse(const SparseRows& X, int64_t begin, int64_t end, const SparseRows& B, int64_t m, float* C) {
     std::vector<double> sum(m);
     for (int64_t i = begin; i < end; ++i) {
         std::fill(sum.begin(), sum.end(), 0.0);
-        for (int64_t e = X.indptr[i]; e < X.indptr[i + 1]; ++e) {
-            const double x = X.data[e];
-            for (int64_t f = B.indptr[X.indices[e]]; f < B.indptr[X.indices[e] + 1]; ++f) sum[B.indices[f]] += x * B.data[f];
-        }
+        add_row(X, i, B, sum.data());
         std::copy(sum.begin(), sum.end(), C + i * m);
     }
 }

@@ -71,6 +71,10 @@ class Operator(ABC):
             values[start:stop] = r @ self.columns(labels[start:stop])
         return values
 
+    def scores(self, R: FloatArray, weights: FloatArray) -> _kernels.Scores:
+        """Return the rows of ``correlate(R) * weights`` for kernels that look at one after the other."""
+        return _kernels.StoredScores(self.correlate(R) * weights)
+
     @abstractmethod
     def columns(self, J: Any) -> FloatArray:
         """Return the columns J of A, (m, len(J))."""

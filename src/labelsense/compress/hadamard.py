@@ -67,6 +67,9 @@ class HadamardOperator(Operator):
         self._kernel.correlate(R, C)
         return self._check_product(C, "R")
 
+    def scores(self, R: FloatArray, weights: FloatArray) -> _kernels.Scores:
+        return _kernels.HadamardScores(self._kernel, check_measurements(R, self.n_measurements), weights)
+
     def columns(self, J: Any) -> FloatArray:
         J = self._check_columns(J)
         out = np.empty((len(J), self.n_measurements), np.float32)

@@ -65,9 +65,10 @@ class WhitenedOperator(Operator):
             return self._check_product(self.hadamard.compress(Y) @ self.whitening.T, "Y")
 
     def correlate(self, R: Any) -> FloatArray:
-        with np.errstate(over="ignore", invalid="ignore"):
-            Q = self._check_product(check_measurements(R, self.n_measurements) @ self.whitening, "R")
-        return self.hadamard.correlate(Q)
+        return self.hadamard.correlate(self._unwhiten(R))
+
+    def scores(self, R: FloatArray, weights: FloatArray) -> _kernels.Scores:
+        return self.hadamard.scores(self._unwhiten(R), weights)
 
     def correlate_among(self, R: FloatArray, starts: IntArray, labels: Any) -> FloatArray:
         return self.hadamard.correlate_among(R @ self.whitening, starts, labels)
@@ -84,6 +85,11 @@ class WhitenedOperator(Operator):
 
     def kernel(self) -> _kernels.Whitened:
         return self._kernel
+
+    def _unwhiten(self, R: Any) -> FloatArray:
+        """Return the residuals whose correlations with the Hadamard rows are those of R with A."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._check_product(check_measurements(R, self.n_measurements) @ self.whitening, "R")
 
     def _invert(self) -> DoubleArray:
         """Return T^-1. Its product with its transpose is N, up to a factor."""

@@ -40,19 +40,18 @@ class Candidates:
         """The row of each pair."""
         return np.repeat(np.arange(self.n_rows), np.diff(self.starts))
 
-    def matrix(self, values: FloatArray) -> CSR:
+    def matrix(self, values: FloatArray | IntArray) -> CSR:
         """Return a value of each pair as CSR (n, d)."""
         return sp.csr_array((values, self.labels, self.starts), shape=(self.n_rows, self.n_labels))
 
-    def look_up(self, M: CSR) -> FloatArray:
-        """Return the entry of a sparse matrix (n, d) at each pair, 0 where it has none."""
-        wanted, there = self._keys(self.starts, self.labels), self._keys(M.indptr, M.indices)
-        order = np.argsort(there, kind="stable")  # which costs little where they are in order
-        there = there[order]
-        place = np.minimum(np.searchsorted(there, wanted), max(len(there) - 1, 0))
-        if not len(there):
-            return np.zeros(len(wanted), np.float32)
-        return np.where(there[place] == wanted, M.data[order][place], 0).astype(np.float32)
+    def of(self, rows: slice) -> Candidates:
+        """Return the candidates of some rows; their pairs are :meth:`pairs`."""
+        pairs = self.pairs(rows)
+        return Candidates(self.starts[rows.start : rows.stop + 1] - pairs.start, self.labels[pairs], self.n_labels)
+
+    def pairs(self, rows: slice) -> slice:
+        """Return which pairs are those of some rows."""
+        return slice(int(self.starts[rows.start]), int(self.starts[rows.stop]))
 
     def are_in(self, Y: CSR) -> NDArray[np.bool_]:
         """Return whether each pair is one of the label matrix."""

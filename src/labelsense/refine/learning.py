@@ -45,13 +45,12 @@ class Judged(NamedTuple):
 
     def split(self, n: int) -> tuple[Judged, Judged]:
         """Return the first n rows, and the others."""
-        starts, labels, d = self.candidates.starts, self.candidates.labels, self.candidates.n_labels
-        cut = starts[n]
-        first, second = Candidates(starts[: n + 1], labels[:cut], d), Candidates(starts[n:] - cut, labels[cut:], d)
-        return (
-            self._replace(candidates=first, features=self.features[:cut], Y=self.Y[:n]),
-            self._replace(candidates=second, features=self.features[cut:], Y=self.Y[n:]),
-        )
+
+        def part(rows: slice) -> Judged:
+            mine = self.candidates.pairs(rows)
+            return self._replace(candidates=self.candidates.of(rows), features=self.features[mine], Y=self.Y[rows])
+
+        return part(slice(0, n)), part(slice(n, self.Y.shape[0]))
 
 
 class Heard(NamedTuple):

@@ -16,7 +16,6 @@ from labelsense._typing import CSR, FloatArray, IntArray
 from labelsense.refine.candidates import Candidates
 
 BLOCK_PAIRS = 2**14  # pairs of a row and a label that a thread learns from between two looks at Ctrl-C
-MARGIN_ROWS = 256
 SMALLEST = 0.02  # a third of the weights of text are larger, and they do as well
 
 Arrays = tuple[Any, Any, Any]  # of CSR: int64 starts, int32 columns, float32 values
@@ -116,8 +115,7 @@ class Ranker:
         np.add.at(squares, np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), np.square(X.data, dtype=np.float64))
         arrays = csr_arrays(X)
         d = len(starts) - 1
-        cuts = np.searchsorted(starts, np.arange(0, starts[-1], BLOCK_PAIRS)[1:])
-        bounds = np.unique(np.concatenate([[first], cuts[cuts > first], [d]]))
+        bounds = bounds_of_blocks(starts, first)
 
         def learn(piece: slice) -> Any:
             report_progress("classifiers of labels", float(starts[bounds[piece.start]] / max(1, starts[-1])))
@@ -176,32 +174,21 @@ class Ranker:
     def margins(self, X: CSR, candidates: Candidates) -> FloatArray:
         """Return w_j'x_i + b_j of each pair of a row i of X and a candidate j."""
         out = np.empty(len(candidates), np.float32)
-        left: Arrays = csr_arrays(X)
-        pairs: tuple[Any, ...] = (self.bias, candidates.starts, candidates.labels, out)
-        per_label = np.diff(self.weights.indptr)
-        by_feature = self._labels_by_feature[X.indices].sum() < per_label[candidates.labels].sum()
+        places = np.arange(len(candidates))
+        pairs = sp.csc_array(candidates.matrix(places))  # label by label
+        starts, rows = pairs.indptr.astype(np.int64), pairs.indices.astype(np.int32)
+        left, bounds = csr_arrays(X), bounds_of_blocks(starts)
 
-        def multiply(rows: slice) -> None:
-            if by_feature:
-                _kernels.margins_by_feature(*left, rows.start, rows.stop, *self._by_feature, *pairs)
-            else:
-                _kernels.margins(*left, rows.start, rows.stop, X.shape[1], *self._by_label, *pairs)
+        def multiply(piece: slice) -> None:
+            begin, end = int(bounds[piece.start]), int(bounds[piece.stop])
+            _kernels.margins(*left, X.shape[1], *self._arrays, self.bias, starts, rows, pairs.data, begin, end, out)
 
-        map_rows(multiply, X.shape[0], MARGIN_ROWS, -1)
+        map_rows(multiply, len(bounds) - 1, 1, -1)
         return out
 
     @cached_property
-    def _by_label(self) -> Arrays:
+    def _arrays(self) -> Arrays:
         return csr_arrays(self.weights)
-
-    @cached_property
-    def _by_feature(self) -> Arrays:
-        return csr_arrays(sp.csr_array(self.weights.T))
-
-    @cached_property
-    def _labels_by_feature(self) -> IntArray:
-        """How many labels have a weight for each feature."""
-        return np.bincount(self.weights.indices, minlength=self.weights.shape[1])
 
     def for_labels(self, n_labels: int) -> Ranker:
         """Return classifiers for more labels: nothing speaks for the new ones or against them."""
@@ -240,6 +227,18 @@ def csr_arrays(X: CSR) -> Arrays:
     kinds = ((X.indptr, np.int64), (X.indices, np.int32), (X.data, np.float32))
     starts, columns, values = (array.astype(kind, copy=False) for array, kind in kinds)
     return starts, columns, values
+
+
+def bounds_of_blocks(starts: IntArray, first: int = 0) -> IntArray:
+    """Return where blocks of labels begin and end, from the first one on, that have about as many pairs each.
+
+    Examples
+    --------
+    >>> bounds_of_blocks(np.array([0, 10_000, 20_000, 20_001, 60_000])).tolist()
+    [0, 2, 4]
+    """
+    cuts = np.searchsorted(starts, np.arange(0, starts[-1], BLOCK_PAIRS)[1:])
+    return np.unique(np.concatenate([[first], cuts[cuts > first], [len(starts) - 1]]))
 
 
 def rows_of_labels(Y: CSR, candidates: Candidates) -> tuple[Any, Any, Any]:

@@ -12,18 +12,18 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, check_random_state
 
-from labelsense._blocks import map_rows, plain_algebra
+from labelsense._blocks import map_rows, plain_algebra, row_blocks
 from labelsense._progress import log
 from labelsense._storage import require, storable
 from labelsense._typing import CSR, FloatArray, IntArray, RandomState
 from labelsense._validation import check_count, check_real
 from labelsense.labels import count_labels, top_k
 from labelsense.metrics import best_f1_threshold, ranking_figures
-from labelsense.refine.candidates import concatenate
+from labelsense.refine.candidates import Candidates, concatenate
 from labelsense.refine.learning import Judged, Rows, hear, judge, learn
 from labelsense.refine.pooled import PooledModel
 from labelsense.refine.ranker import Ranker
-from labelsense.refine.shortlist import Reconstruction, count_candidates, rows_at_once
+from labelsense.refine.shortlist import Reconstruction, count_candidates
 from labelsense.refine.sources import sums_by_label
 from labelsense.refine.stage import Stage, as_rows
 from labelsense.regress import Learner
@@ -33,6 +33,8 @@ MOST_LAST = 1000  # rows; otherwise the last ones are a tenth
 LEAST_ROWS = 10
 KS = (1, 3, 5)
 ALL = "all, pooled"
+JUDGED_PAIRS = 2**18  # that exist at a time
+ASSESSED_ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -164,19 +166,29 @@ class Refiner(BaseEstimator):
 
     def predict(self, X: Any, H: FloatArray, reconstruction: Reconstruction) -> CSR:
         """Return the probabilities of the candidates of each row, as CSR (n, d)."""
-        rows = as_rows(X)
-
-        def assess(block: slice) -> CSR:
-            candidates, F = self._stage.pairs(rows[block], H[block], reconstruction)
-            return candidates.matrix(self._pooled.predict(F))
-
+        rows, found = as_rows(X), list[CSR]()
         with plain_algebra:
-            parts = map_rows(assess, len(H), rows_at_once(reconstruction.operator.n_labels), -1)
-        return sp.vstack(parts, format="csr")
+            for block in row_blocks(len(H), max(1, JUDGED_PAIRS // self._stage.n_candidates)):
+                candidates, values = self._stage.ask(rows[block], H[block], reconstruction)
+
+                def assess(
+                    some: slice,
+                    X: CSR = rows[block],
+                    candidates: Candidates = candidates,
+                    values: FloatArray = values,
+                ) -> FloatArray:
+                    said = values[:, candidates.pairs(some)]
+                    return self._pooled.predict(self._stage.describe(X[some], candidates.of(some), said))
+
+                parts = map_rows(assess, candidates.n_rows, ASSESSED_ROWS, -1)
+                found.append(candidates.matrix(np.concatenate(parts)))
+        return sp.vstack(found, format="csr")
 
     def opinions(self, X: Any, H: FloatArray, reconstruction: Reconstruction) -> tuple[CSR, dict[str, CSR]]:
         """Return what :meth:`predict` does, and the place of each candidate by every judge alone, the best being 1."""
-        candidates, F = self._stage.pairs(as_rows(X), H, reconstruction)
+        rows = as_rows(X)
+        candidates, values = self._stage.ask(rows, H, reconstruction)
+        F = self._stage.describe(rows, candidates, values)
         places = {name: candidates.matrix(values) for name, values in self._stage.places(F).items()}
         return candidates.matrix(self._pooled.predict(F)), places
 

@@ -14,9 +14,10 @@ from labelsense._typing import CSR, FloatArray, IntArray
 from labelsense.compress.base import Operator
 from labelsense.reconstruct import Decoder
 from labelsense.refine.candidates import Candidates, concatenate
+from labelsense.refine.ranker import csr_arrays
 from labelsense.refine.sources import Source
 
-SCORE_NUMBERS = 2**20  # rows times labels that are scored at a time, by each source
+SCORE_NUMBERS = 2**22  # rows times labels that are scored at a time, by each source
 MOST_SCORED = 100_000  # labels up to which all of them are scored for each row
 
 
@@ -53,7 +54,7 @@ def rows_at_once(n_labels: int) -> int:
     Examples
     --------
     >>> [rows_at_once(d) for d in (1000, 100_000, 1_000_000)]
-    [256, 10, 256]
+    [256, 41, 256]
     """
     return 256 if n_labels > MOST_SCORED else max(1, min(256, SCORE_NUMBERS // n_labels))
 
@@ -80,18 +81,17 @@ def shortlist(
     def choose(rows: slice) -> tuple[Candidates, FloatArray]:
         tell(rows)
         decoded = decoder.decode(state, H[rows])
-        scores = [source.scores(X[rows], H[rows]) for source in sources]
+        X_rows, H_rows = X[rows], H[rows]
+        said = [source.rows(X_rows, H_rows) for source in sources]
         size = rows.stop - rows.start
         most = min(d, k + int(np.diff(decoded.indptr).max(initial=0)))
         labels, counts = np.empty((size, most), np.int32), np.empty(size, np.int64)
-        _kernels.shortlist(
-            scores, weights, decoded.indptr.astype(np.int64), decoded.indices.astype(np.int32), k, labels, counts
-        )
+        values = np.empty((len(said) + 1, size, most), np.float32)
+        if not _kernels.shortlist(said, weights, *csr_arrays(decoded), k, labels, counts, values):
+            operator.correlate(H_rows)  # which refuses measurements that are too large
+        kept = np.arange(most) < counts[:, None]
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        candidates = Candidates(starts, labels[np.arange(most) < counts[:, None]], d)
-        row = candidates.row
-        values = [block[row, candidates.labels] for block in scores]
-        return candidates, np.stack([*values, candidates.look_up(decoded)])
+        return Candidates(starts, labels[kept], d), values[:, kept]
 
     def find(rows: slice) -> tuple[Candidates, FloatArray]:
         tell(rows)

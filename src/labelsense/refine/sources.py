@@ -45,9 +45,23 @@ class Source(ABC):
     weight: ClassVar[float] = 1.0
     name: ClassVar[str]
 
+    @property
     @abstractmethod
+    def n_labels(self) -> int:
+        """Return d."""
+
+    @abstractmethod
+    def rows(self, X: CSR, H: FloatArray) -> _kernels.Scores:
+        """Return the scores of a block of rows for kernels that look at one row after the other.
+
+        ``_kernels.StoredScores`` is for what NumPy makes, dense (n, d).
+        """
+
     def scores(self, X: CSR, H: FloatArray) -> FloatArray:
         """Return the scores of a block of rows, dense (n, d)."""
+        out = np.empty((len(H), self.n_labels), np.float32)
+        self.rows(X, H).fill(out)
+        return out
 
     def score(self, X: CSR, H: FloatArray, candidates: Candidates) -> FloatArray:
         """Return the scores of the candidates of a block of rows."""
@@ -77,8 +91,12 @@ class Correlations(Source):
     def __init__(self, operator: Operator) -> None:
         self.operator = operator
 
-    def scores(self, X: CSR, H: FloatArray) -> FloatArray:
-        return self.operator.correlate(H) * self._inverse
+    @property
+    def n_labels(self) -> int:
+        return self.operator.n_labels
+
+    def rows(self, X: CSR, H: FloatArray) -> _kernels.Scores:
+        return self.operator.scores(H, self._inverse)
 
     def score(self, X: CSR, H: FloatArray, candidates: Candidates) -> FloatArray:
         values = self.operator.correlate_among(H, candidates.starts, candidates.labels)
@@ -157,8 +175,12 @@ class LinearDecoder(Source):
             map_rows(fill, len(share), SOLVED_LABELS, -1)
         return cls(weights, intercept, mean.astype(np.float32), inverse.astype(np.float32), round(n))
 
-    def scores(self, X: CSR, H: FloatArray) -> FloatArray:
-        return H @ self.weights + self.intercept
+    @property
+    def n_labels(self) -> int:
+        return len(self.intercept)
+
+    def rows(self, X: CSR, H: FloatArray) -> _kernels.Scores:
+        return _kernels.StoredScores(H @ self.weights + self.intercept)
 
     def leverages(self, H: FloatArray) -> FloatArray:
         """Return how much each of the rows that it has learned from decides its own scores, (n,)."""
@@ -221,13 +243,13 @@ class Centroids(Source):
         squares = np.bincount(sums.indices, np.square(sums.data, dtype=np.float64), sums.shape[1])
         return cls(sums, np.sqrt(squares).astype(np.float32))
 
-    def scores(self, X: CSR, H: FloatArray) -> FloatArray:
+    @property
+    def n_labels(self) -> int:
+        return len(self.lengths)
+
+    def rows(self, X: CSR, H: FloatArray) -> _kernels.Scores:
         X = _strongest(X)
-        out = np.empty((X.shape[0], self.sums.shape[1]), np.float32)
-        _kernels.times_sparse(*csr_arrays(X), 0, X.shape[0], *csr_arrays(self.sums), out)
-        out *= self._inverse
-        out *= inverse_norms(_row_lengths(X))[:, None]
-        return out
+        return _kernels.SparseScores(*csr_arrays(X), *self._sums, inverse_norms(_row_lengths(X)), self._inverse)
 
     def score(self, X: CSR, H: FloatArray, candidates: Candidates) -> FloatArray:
         X = _strongest(X)
@@ -243,6 +265,10 @@ class Centroids(Source):
     @cached_property
     def _inverse(self) -> FloatArray:
         return inverse_norms(self.lengths)
+
+    @cached_property
+    def _sums(self) -> Arrays:
+        return csr_arrays(self.sums)
 
     @cached_property
     def _linear(self) -> Ranker:

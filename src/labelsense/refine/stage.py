@@ -48,16 +48,19 @@ class Stage:
         self.sources, self.n_candidates, self.ranker = sources, n_candidates, ranker
         self.usual, self.known = usual, known
 
-    def pairs(self, X: CSR, H: FloatArray, reconstruction: Reconstruction) -> tuple[Candidates, FloatArray]:
-        """Return the candidates of rows that were not learned from, and features of each of them, (pairs, f).
+    def ask(self, X: CSR, H: FloatArray, reconstruction: Reconstruction) -> tuple[Candidates, FloatArray]:
+        """Return the candidates of rows that were not learned from, and what each of :meth:`judges` says of them."""
+        judges = [Correlations(reconstruction.operator), *self.sources]
+        candidates, values = shortlist(judges, reconstruction, X, H, self.n_candidates)
+        return candidates, np.concatenate([values, self.ranker.margins(X, candidates)[None]])
+
+    def describe(self, X: CSR, candidates: Candidates, values: FloatArray) -> FloatArray:
+        """Return features of each candidate of rows, (pairs, f), given what :meth:`ask` has told.
 
         The features are, for each of :meth:`judges`, its score, what it is below the best one of the row, its rank
         there, and the best one; then what is usual, and what is known of the label and of the row.
         """
-        judges = [Correlations(reconstruction.operator), *self.sources]
-        candidates, values = shortlist(judges, reconstruction, X, H, self.n_candidates)
-        values = np.concatenate([values, self.ranker.margins(X, candidates)[None]])
-        return candidates, describe_pairs(X, candidates, values, self.usual, self.known)
+        return describe_pairs(X, candidates, values, self.usual, self.known)
 
     def updated(self, sums: CSR, label_counts: IntArray) -> Stage:
         """Return a stage that has learned rows, as far as that is exact, or forgotten them if these are negative.
