@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from refining import problem
+from scipy.special import expit
 
 from labelsense import OMPDecoder, RidgeLearner, WhitenedCompressor
 from labelsense.data import make_tagged_documents
@@ -14,7 +15,7 @@ from labelsense.refine.learning import Rows
 from labelsense.refine.pooled import PooledModel
 from labelsense.refine.shortlist import Reconstruction
 from labelsense.refine.sources import Centroids
-from labelsense.refine.stage import as_rows
+from labelsense.refine.stage import STANDING, as_rows
 
 
 @pytest.fixture(scope="module")
@@ -110,19 +111,20 @@ class TestRefiner:
         np.testing.assert_array_equal(calibration.last[1].toarray(), Y[450:500].toarray())
         assert calibration.last[0].shape == (50, 100)
 
-    def test_a_judge_that_is_better_alone_is_left_alone(self, documents, monkeypatch):
+    @pytest.mark.parametrize("clearly", [True, False])
+    def test_a_judge_that_is_clearly_better_alone_is_left_alone(self, clearly, documents, monkeypatch):
         X, Y = documents
-        rng = np.random.default_rng(0)
         train = PooledModel.train.__func__
 
-        def useless(cls, F, truth, row):
+        def as_the_ranker_but_for_some_rows(cls, F, truth, row):
             model, _ = train(cls, F, truth, row)
-            return model, rng.uniform(size=len(F)).astype(np.float32)
+            probabilities = expit(F[:, 4 * STANDING])
+            return model, np.where(row < (250 if clearly else 2), 1 - probabilities, probabilities)
 
-        monkeypatch.setattr(PooledModel, "train", classmethod(useless))
+        monkeypatch.setattr(PooledModel, "train", classmethod(as_the_ranker_but_for_some_rows))
         refiner, calibration, learner, reconstruction = fit(X[:500], Y[:500])
-        best = max(calibration.figures, key=lambda name: sum(calibration.figures[name].values()))
-        assert calibration.chosen == best != "all, pooled"
+        assert max(calibration.figures, key=lambda name: sum(calibration.figures[name].values())) == "ranker"
+        assert calibration.chosen == ("ranker" if clearly else "all, pooled")
         assert refiner.predict(X[500:510], learner.predict(X[500:510]), reconstruction).nnz
 
     def test_too_many_labels_to_score_all(self, documents, monkeypatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -16,10 +15,10 @@ from sklearn.utils import check_random_state
 
 from labelsense._blocks import map_rows, plain_algebra
 from labelsense._progress import log
-from labelsense._typing import CSR, FloatArray, IntArray
+from labelsense._typing import CSR, DoubleArray, FloatArray, IntArray
 from labelsense.compress import Operator, WhitenedCompressor
 from labelsense.labels import top_k
-from labelsense.metrics._pairs import are_true
+from labelsense.metrics.ranking import clearly_more, precision_shares
 from labelsense.reconstruct import Decoder, OMPDecoder
 from labelsense.refine import Reconstruction
 from labelsense.refine.candidates import Candidates
@@ -44,7 +43,7 @@ class Tried:
     alpha: float
     gamma: float | None  # None without a kernel
     figures: dict[str, float]
-    by_row: FloatArray = field(repr=False)  # the mean of P@1, P@3 and P@5
+    by_row: DoubleArray = field(repr=False)  # the mean of P@1, P@3 and P@5
     seconds: float
     settled: bool = False  # on more rows than the others
 
@@ -60,8 +59,7 @@ class Tried:
 
     def clearly_beats(self, other: Tried, errors: float = 2) -> bool:
         """Whether it is better by more than some standard errors of the difference."""
-        more = self.by_row - other.by_row
-        return bool(more.mean() > errors * more.std() / math.sqrt(len(more)))
+        return clearly_more(self.by_row, other.by_row, errors)
 
     def make_learner(self, max_features: int | None = None) -> Learner:
         """Return the learner that was tried."""
@@ -93,7 +91,7 @@ class Trial:
 
     def __init__(self, X: Any, Y: CSR, m: int, refined: bool, seed: int, in_runs: bool = False) -> None:
         self.X, self.Y, self.refined, self.in_runs, self.tried = X, Y, refined, in_runs, list[Tried]()
-        self.nearest: dict[str | None, FloatArray] = {}  # the precision of centroids, by scaling
+        self.nearest: dict[str | None, DoubleArray] = {}  # the precision of centroids, by scaling
         self.said: dict[tuple[str | None, bool], FloatArray] = {}  # what the best of each family predicts
         self._path: tuple[Any, Callable[[float], tuple[Learner, FloatArray]]] | None = None  # of the last setting
         operator = WhitenedCompressor(m, random_state=seed).fit(Y).operator_
@@ -158,7 +156,7 @@ class Trial:
             if word not in self.nearest:
                 self.nearest[word] = centroid_precision_by_row(as_rows(F), self.Y, KS)
             judges = [by_row, linear_precision_by_row(H, self.Y, KS), self.nearest[word]]
-            by_row = np.mean(judges, axis=0, dtype=np.float32)
+            by_row = np.mean(judges, axis=0)
         figures = {f"P@{k}": float(values.mean()) for k, values in zip(KS, by_row, strict=True)}
         tried = Tried(word, learner.alpha, gamma, figures, by_row.mean(axis=0), time.perf_counter() - start)
         log("tried %s: precision %.4f", tried, tried.precision)
@@ -224,14 +222,14 @@ def decoded_precision(reconstruction: Reconstruction, H: FloatArray, Y: CSR, ks:
     return {f"P@{k}": float(values.mean()) for k, values in zip(ks, by_row, strict=True)}
 
 
-def precision_by_row(reconstruction: Reconstruction, H: FloatArray, Y: CSR, ks: Sequence[int]) -> FloatArray:
+def precision_by_row(reconstruction: Reconstruction, H: FloatArray, Y: CSR, ks: Sequence[int]) -> DoubleArray:
     """Return P@k of each row, of the labels that measurements are decoded to, (ks, n)."""
     _, decoder, state = reconstruction
     parts = map_rows(lambda rows: decoder.decode(state, H[rows]), len(H), DECODED_ROWS, -1)
-    return _share_of_hits(Y, top_k(sp.vstack(parts, format="csr"), max(ks)).labels, ks)
+    return precision_shares(Y, top_k(sp.vstack(parts, format="csr"), max(ks)).labels, ks)
 
 
-def linear_precision_by_row(H: FloatArray, Y: CSR, ks: Sequence[int]) -> FloatArray:
+def linear_precision_by_row(H: FloatArray, Y: CSR, ks: Sequence[int]) -> DoubleArray:
     """Return P@k of each row, of the labels that a linear decoder learned from the other rows gives, (ks, n).
 
     H holds measurements that are out of sample.
@@ -247,10 +245,10 @@ def linear_precision_by_row(H: FloatArray, Y: CSR, ks: Sequence[int]) -> FloatAr
 
     with plain_algebra:
         labels = np.concatenate(map_rows(find, len(H), DECODED_ROWS, -1))
-    return _share_of_hits(Y, labels, ks)
+    return precision_shares(Y, labels, ks)
 
 
-def centroid_precision_by_row(X: CSR, Y: CSR, ks: Sequence[int]) -> FloatArray:
+def centroid_precision_by_row(X: CSR, Y: CSR, ks: Sequence[int]) -> DoubleArray:
     """Return P@k of each row, of the labels whose centroids are nearest, without the row itself, (ks, n)."""
     centroids, k = Centroids.learn(X, Y), min(max(ks), Y.shape[1])
 
@@ -263,7 +261,7 @@ def centroid_precision_by_row(X: CSR, Y: CSR, ks: Sequence[int]) -> FloatArray:
         scores = centroids.scores(some, no_measurements).ravel()
         return _best(centroids.own(some, no_measurements, Y[rows], pairs, scores).reshape(-1, d), k)
 
-    return _share_of_hits(Y, np.concatenate(map_rows(find, X.shape[0], DECODED_ROWS, -1)), ks)
+    return precision_shares(Y, np.concatenate(map_rows(find, X.shape[0], DECODED_ROWS, -1)), ks)
 
 
 def _best(scores: FloatArray, k: int) -> IntArray:
@@ -271,11 +269,6 @@ def _best(scores: FloatArray, k: int) -> IntArray:
     best = np.argpartition(-scores, k - 1, axis=1)[:, :k]
     order = np.argsort(-np.take_along_axis(scores, best, 1), axis=1, kind="stable")
     return np.take_along_axis(best, order, 1)
-
-
-def _share_of_hits(Y: CSR, labels: IntArray, ks: Sequence[int]) -> FloatArray:
-    hits = are_true(Y, np.arange(Y.shape[0])[:, None], labels)
-    return np.stack([hits[:, :k].sum(axis=1) / k for k in ks])
 
 
 def penalty_scale(learner: Learner, X: Any) -> float:

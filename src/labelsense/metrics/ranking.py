@@ -139,6 +139,24 @@ def rank_precision(Y: CSR, top: TopK, places: int) -> DoubleArray:
     return _hits(Y, top)[:, :places].mean(axis=0)
 
 
+def precision_shares(Y: CSR, labels: IntArray, ks: Sequence[int]) -> DoubleArray:
+    """Return P@k of each row alone, (ks, n), of labels that are in order, the best first; nothing is checked."""
+    hits = are_true(Y, np.arange(Y.shape[0], dtype=np.int64)[:, None], labels)
+    return np.stack([hits[:, :k].sum(axis=1) / k for k in ks])
+
+
+def clearly_more(values: DoubleArray, others: DoubleArray, errors: float = 2) -> bool:
+    """Tell whether values of rows are more than others of the same rows, by more than some standard errors of the mean.
+
+    Examples
+    --------
+    >>> clearly_more(np.array([1.0, 1.0, 0.0, 1.0]), np.array([0.0, 1.0, 0.0, 1.0]))
+    False
+    """
+    more = values - others
+    return bool(more.mean() > errors * more.std() / math.sqrt(len(more)))
+
+
 def _check(Y_true: Any, predicted: Any, k: int) -> tuple[CSR, TopK]:
     """Return the true labels, and the k best predicted ones by column number."""
     check_count(k, "k")

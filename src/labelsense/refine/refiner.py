@@ -15,10 +15,11 @@ from sklearn.utils import _safe_indexing, check_random_state
 from labelsense._blocks import map_rows, plain_algebra, row_blocks
 from labelsense._progress import log
 from labelsense._storage import require, storable
-from labelsense._typing import CSR, FloatArray, IntArray, RandomState
+from labelsense._typing import CSR, DoubleArray, FloatArray, IntArray, RandomState
 from labelsense._validation import check_count, check_real
 from labelsense.labels import count_labels, top_k
-from labelsense.metrics import best_f1_threshold, ranking_figures
+from labelsense.metrics import best_f1_threshold
+from labelsense.metrics.ranking import clearly_more, precision_shares
 from labelsense.refine.candidates import Candidates, concatenate
 from labelsense.refine.learning import Judged, Rows, hear, judge, learn
 from labelsense.refine.pooled import PooledModel
@@ -32,6 +33,7 @@ FOLDS, FEWER_FOLDS, MANY_ROWS = 10, 6, 10_000  # from so many rows on, a model o
 MOST_LAST = 1000  # rows; otherwise the last ones are a tenth
 LEAST_ROWS = 10
 KS = (1, 3, 5)
+NAMES = tuple(f"P@{k}" for k in KS)
 ALL = "all, pooled"
 JUDGED_PAIRS = 2**18  # that exist at a time
 ASSESSED_ROWS = 256
@@ -82,7 +84,7 @@ class Refiner(BaseEstimator):
     Candidates come from the decoder, from correlations, from a linear decoder learned from measurements, and from the
     centroids of labels. For each label a linear classifier is learned from the rows for which it is a candidate. One
     small model pooled over all labels then learns, on rows that none of these has seen, how likely a candidate is right
-    that they speak of so. Where that is not better than the best of them alone, it is left alone.
+    that they speak of so. Where the best of them alone is clearly better, the order is that one's.
 
     Parameters
     ----------
@@ -231,20 +233,22 @@ class Refiner(BaseEstimator):
         F, Y = np.concatenate([part.features for part in parts]), sp.vstack([part.Y for part in parts], format="csr")
         truth, judges = candidates.are_in(Y), self._stage.judges()
 
-        def figures(values: FloatArray) -> dict[str, float]:
-            found = ranking_figures(Y, top_k(candidates.matrix(values), max(KS)), KS)
-            return {f"P@{k}": found[f"P@{k}"] for k in KS}
+        def precision(values: FloatArray) -> DoubleArray:
+            return precision_shares(Y, top_k(candidates.matrix(values), max(KS)).labels, KS)
 
-        seen = {name: figures(F[:, column]) for name, column in judges.items()}
+        seen = {name: precision(F[:, column]) for name, column in judges.items()}
         self._pooled, probabilities = PooledModel.train(F, truth, candidates.row)
-        seen[ALL] = figures(probabilities)
-        best = max(seen, key=lambda name: (sum(seen[name].values()), name == ALL))
-        if best != ALL:
+        best = max(seen, key=lambda name: seen[name].sum())
+        seen[ALL] = precision(probabilities)
+        if not clearly_more(seen[best].mean(axis=0), seen[ALL].mean(axis=0)):
+            best = ALL  # on new rows it mostly is, and one score alone makes poorer probabilities
+        else:
             self._pooled, probabilities = PooledModel.train_on_one(F, truth, judges[best])
         recall = float(truth.sum() / max(1, Y.nnz))
         log("refine: %s, candidates hold %.3f of the labels", best, recall)
         last = (late.candidates.matrix(self._pooled.predict(late.features)), late.Y) if n_last else None
-        return Calibration(recall, seen, best, candidates.matrix(probabilities), Y, last)
+        figures = {name: dict(zip(NAMES, shares.mean(axis=1).tolist(), strict=True)) for name, shares in seen.items()}
+        return Calibration(recall, figures, best, candidates.matrix(probabilities), Y, last)
 
     def _folds(self, n: int, last: bool) -> tuple[list[tuple[IntArray, IntArray]], int]:
         """Return rows to learn from and rows to learn probabilities from, as often as gives about enough of these.
