@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from labelsense import KernelRidgeLearner, RidgeLearner
+from labelsense import KernelRidgeLearner, LandmarkRidgeLearner, RidgeLearner
 from labelsense.errors import InputError
 from labelsense.regress.checks import all_finite
 
@@ -33,6 +33,7 @@ NUMBERS = [
     KernelRidgeLearner("polynomial"),
     KernelRidgeLearner("cosine", "loo"),
     KernelRidgeLearner(max_memory=0),
+    LandmarkRidgeLearner(n_landmarks=10),
 ]
 
 

@@ -10,7 +10,7 @@ from sklearn.model_selection import KFold
 from sklearn.svm import SVR
 from sklearn.utils.validation import has_fit_parameter
 
-from labelsense import KernelRidgeLearner, SklearnLearner
+from labelsense import KernelRidgeLearner, LandmarkRidgeLearner, SklearnLearner
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=str)
@@ -103,6 +103,8 @@ class TestContract:
 def _arrays(model):
     if isinstance(model, KernelRidgeLearner):
         return model.dual_coef_, model._design.X
+    if isinstance(model, LandmarkRidgeLearner):
+        return model.dual_coef_, model.intercept_, model._landmarks.X
     return model.coef_, model.intercept_
 
 

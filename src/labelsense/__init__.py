@@ -39,6 +39,7 @@ from labelsense.reconstruct import (
 from labelsense.regress import (
     CosineKernel,
     KernelRidgeLearner,
+    LandmarkRidgeLearner,
     PolynomialKernel,
     RBFKernel,
     RidgeLearner,
@@ -62,6 +63,7 @@ __all__ = [
     "HadamardCompressor",
     "InputError",
     "KernelRidgeLearner",
+    "LandmarkRidgeLearner",
     "LassoDecoder",
     "LogTfidfTransformer",
     "ModelFileError",

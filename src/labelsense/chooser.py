@@ -19,7 +19,8 @@ from labelsense.compress import Compressor, HadamardCompressor, PLSTCompressor, 
 from labelsense.features import make_features
 from labelsense.reconstruct import Decoder, OMPDecoder, ProjectionDecoder
 from labelsense.refine import Refiner
-from labelsense.regress import KernelRidgeLearner, Learner, RidgeLearner
+from labelsense.regress import KernelRidgeLearner, LandmarkRidgeLearner, Learner, RBFKernel, RidgeLearner
+from labelsense.regress.penalty import mean_square
 from labelsense.trials import ALPHAS, Trial, Tried, count_atoms, penalty_scale, precision_curve
 
 SPARSE = 0.25  # the share of numbers that are not zero, up to which features are taken for counts
@@ -27,7 +28,8 @@ LEAST_MEASUREMENTS = 100
 MEMORY_SHARE = 0.5  # of what is free, for the kernel matrix or for a whitened A
 LEAST_LABELS = 2  # in a sample: of fewer, there is nothing to choose
 RARE = 1.0  # mean rows of a label in a sample of rows, below which labels are sampled instead
-SETTLED_ROWS = 12_000  # on which a thorough choice is made of the penalty, at most
+SMOOTH = 0.5  # gamma of the kernel of landmarks, over the mean square of a row: few of them draw no narrower one
+SETTLED_PAIRS = 2**24  # of a row and a label: beyond, it would take longer than it is worth to a balanced budget
 FITS = 4  # fits of all rows that a fit with the folds of refinement costs, in closed form
 
 
@@ -52,6 +54,10 @@ class Budget:
         How many measurements there are, in square roots of the number of labels.
     max_features : int, optional
         That regressions learn from, at most. Classifiers of labels and centroids learn from all.
+    landmarks : int
+        That stand for all rows where a kernel of all would take longer, and features are not more.
+    settled : int
+        Rows on which what a sample is too small for is settled, at most.
     """
 
     sample: int
@@ -61,14 +67,34 @@ class Budget:
     n_calibration: int
     roots: float
     max_features: int | None = None
+    landmarks: int = 0
+    settled: int = 0
 
 
 BUDGETS = {
     "fast": Budget(
         sample=1000, kernel_seconds=0, gain=0, thorough=False, n_calibration=1000, roots=4.0, max_features=2000
     ),
-    "balanced": Budget(sample=1500, kernel_seconds=15, gain=0.007, thorough=False, n_calibration=2000, roots=4.5),
-    "accurate": Budget(sample=4000, kernel_seconds=400, gain=0, thorough=True, n_calibration=6000, roots=6.3),
+    "balanced": Budget(
+        sample=1500,
+        kernel_seconds=15,
+        gain=0.007,
+        thorough=False,
+        n_calibration=2000,
+        roots=4.5,
+        landmarks=1100,
+        settled=4000,
+    ),
+    "accurate": Budget(
+        sample=4000,
+        kernel_seconds=400,
+        gain=0,
+        thorough=True,
+        n_calibration=6000,
+        roots=6.3,
+        landmarks=3000,
+        settled=12_000,
+    ),
 }
 
 
@@ -102,19 +128,25 @@ def choose(
     the first one does unless another is clearly better; one that is clearly worse with the penalty that was best for
     another is given up, unless the budget is thorough.
 
+    A kernel needs more rows than a sample has to show what it is worth. Where one of all rows would take too long, but
+    landmarks would not, these are compared with the best other setting on more rows.
+
     If rows come in runs of related ones, those next to a row tell much of it that nothing will tell of new rows, and
     are left out with it.
     """
     random = check_random_state(random_state)
     rows, some = sample(Y, budget.sample, random)
-    seconds = _kernel_seconds(X, choose_measurements(Y.shape[1], budget)) if kernels else math.inf
+    kernel = _choose_kernel(X, choose_measurements(Y.shape[1], budget), budget) if kernels else None
+    landmarks = kernel if isinstance(kernel, LandmarkRidgeLearner) else None
+    exact = kernel is not None and landmarks is None
     words = scalings(X) if scale else [None]
     with plain_algebra:
-        choice = choose_by(X[rows], some, budget, random, refined, words, seconds, in_runs)
-        if not budget.thorough or len(rows) == X.shape[0]:
+        choice = choose_by(X[rows], some, budget, random, refined, words, exact, in_runs)
+        size = budget.settled if budget.thorough else min(budget.settled, SETTLED_PAIRS // Y.shape[1])
+        if len(rows) == X.shape[0] or size <= len(rows) or not (budget.thorough or landmarks):
             return choice
-        rows, some = sample(Y, SETTLED_ROWS, random)
-        return settle(choice, X[rows], some, budget, random, refined, in_runs)
+        rows, some = sample(Y, size, random)
+        return settle(choice, X[rows], some, budget, random, refined, landmarks, in_runs)
 
 
 def choose_by(
@@ -124,10 +156,10 @@ def choose_by(
     random: Any,
     refined: bool,
     words: Sequence[str | None] = (None,),
-    kernel_seconds: float = math.inf,
+    kernels: bool = False,
     in_runs: bool = False,
 ) -> Choice:
-    """Do what :func:`choose` does, given the sample, the scalings to try, and how long fits with a kernel take."""
+    """Do what :func:`choose` does, given the sample, the scalings to try, and whether there is time for kernels."""
     Y = drop_absent(Y)
     trial = Trial(X, Y, choose_measurements(Y.shape[1], budget), refined, random.randint(2**31), in_runs)
     scaled = {word: X if word is None else make_features(word).fit_transform(X) for word in words}
@@ -139,7 +171,7 @@ def choose_by(
     first, best = trial.best(words[0]), trial.best()
     if not best.clearly_beats(first):
         best = first
-    if kernel_seconds <= budget.kernel_seconds:
+    if kernels:
         for word in words if budget.thorough else [best.features]:
             trial.walk_kernels(word, scaled[word])
         rival = trial.best()
@@ -147,17 +179,38 @@ def choose_by(
             best = rival
     operator, decoder, _ = trial.reconstruction
     curve = precision_curve(trial.said[best.family], Y, operator, decoder, fewer(operator.n_measurements))
-    return Choice(best.features, best.make_learner(budget.max_features), tuple(trial.tried), curve)
+    learner = RidgeLearner(max_features=budget.max_features) if best.gamma is None else KernelRidgeLearner()
+    return Choice(best.features, best.make_learner(learner), tuple(trial.tried), curve)
 
 
-def settle(choice: Choice, X: Any, Y: CSR, budget: Budget, random: Any, refined: bool, in_runs: bool = False) -> Choice:
-    """Choose the penalty again on more rows: what is best depends on how many there are."""
+def settle(
+    choice: Choice,
+    X: Any,
+    Y: CSR,
+    budget: Budget,
+    random: Any,
+    refined: bool,
+    landmarks: LandmarkRidgeLearner | None = None,
+    in_runs: bool = False,
+) -> Choice:
+    """Choose on more rows what depends on how many there are: a thorough penalty, and whether landmarks are better."""
     word, Y = choice.features, drop_absent(Y)
     F = X if word is None else make_features(word).fit_transform(X)
     trial = Trial(X, Y, choose_measurements(Y.shape[1], budget), refined, random.randint(2**31), in_runs)
-    trial.walk_penalties(word, F, clone(choice.learner), _place(choice.learner, F))
+    place = _place(choice.learner, F)
+    if budget.thorough:
+        trial.walk_penalties(word, F, clone(choice.learner), place)
+    else:
+        trial.try_penalty(word, F, clone(choice.learner), place)
+    best, learner = trial.best(), choice.learner
+    if landmarks is not None:
+        landmarks = clone(landmarks).set_params(kernel=RBFKernel(float(f"{SMOOTH / mean_square(F):.3g}")))
+        trial.walk_penalties(word, F, clone(landmarks))
+        rival = trial.best()
+        if rival.clearly_beats(best):
+            best, learner = rival, landmarks
     settled = [replace(tried, settled=True) for tried in trial.tried]
-    return replace(choice, learner=trial.best().make_learner(budget.max_features), tried=(*choice.tried, *settled))
+    return replace(choice, learner=best.make_learner(learner), tried=(*choice.tried, *settled))
 
 
 def fewer(m: int) -> list[int]:
@@ -251,11 +304,17 @@ def scalings(X: Any) -> list[str | None]:
     return ["counts", "unit", None] if values.size == 0 or values.min() >= 0 else ["unit", None]
 
 
-def _kernel_seconds(X: Any, m: int) -> float:
-    """Return how long the fits of a kernel take, infinite without the memory for them."""
-    cost = KernelRidgeLearner().cost(X, m)
-    assert cost.work_bytes is not None
-    return FITS * cost.seconds if cost.work_bytes <= MEMORY_SHARE * available_memory() else math.inf
+def _choose_kernel(X: Any, m: int, budget: Budget) -> Learner | None:
+    """Return what learns with a kernel within time and memory; None if nothing does."""
+    learners: list[Learner] = [KernelRidgeLearner()]
+    if X.shape[1] <= budget.landmarks:
+        learners.append(LandmarkRidgeLearner(n_landmarks=budget.landmarks))
+    for learner in learners:
+        cost = learner.cost(X, m)
+        assert cost.work_bytes is not None
+        if FITS * cost.seconds <= budget.kernel_seconds and cost.work_bytes <= MEMORY_SHARE * available_memory():
+            return learner
+    return None
 
 
 def _place(learner: Any, X: Any) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
@@ -24,7 +25,7 @@ from labelsense.refine import Reconstruction
 from labelsense.refine.candidates import Candidates
 from labelsense.refine.sources import Centroids, LinearDecoder
 from labelsense.refine.stage import as_rows
-from labelsense.regress import KernelRidgeLearner, Learner, RBFKernel, RidgeLearner
+from labelsense.regress import KernelRidgeLearner, Learner, RBFKernel
 from labelsense.regress.penalty import descend, mean_square
 
 KS = (1, 3, 5)
@@ -61,11 +62,10 @@ class Tried:
         """Whether it is better by more than some standard errors of the difference."""
         return clearly_more(self.by_row, other.by_row, errors)
 
-    def make_learner(self, max_features: int | None = None) -> Learner:
-        """Return the learner that was tried."""
-        if self.gamma is None:
-            return RidgeLearner(self.alpha, max_features=max_features)
-        return KernelRidgeLearner(RBFKernel(self.gamma), self.alpha)
+    def make_learner(self, learner: Learner) -> Learner:
+        """Return a copy of a learner with this penalty, and this kernel if there is one."""
+        kernel = {} if self.gamma is None else {"kernel": RBFKernel(self.gamma)}
+        return clone(learner).set_params(alpha=self.alpha, **kernel)
 
     def __str__(self) -> str:
         learner = "ridge" if self.gamma is None else f"kernel {self.gamma:g}"
@@ -111,12 +111,11 @@ class Trial:
 
         Unless hopeful, the first one is all if what was tried before is clearly better.
         """
-        scale = penalty_scale(learner, F)
         found: dict[int, float] = {}
 
         def loss(i: int) -> float:
             if i not in found:
-                found[i] = -self._try(word, F, learner.set_params(alpha=float(f"{scale * ALPHAS[i]:.3g}")))
+                found[i] = -self.try_penalty(word, F, learner, i)
             return found[i]
 
         if not hopeful and self.tried:
@@ -125,6 +124,10 @@ class Trial:
             if best.clearly_beats(self.tried[-1], errors=1):
                 return start
         return descend(loss, len(ALPHAS), start)
+
+    def try_penalty(self, word: str | None, F: Any, learner: Any, place: int) -> float:
+        """Try one penalty of the grid; return the precision."""
+        return self._try(word, F, learner.set_params(alpha=float(f"{penalty_scale(learner, F) * ALPHAS[place]:.3g}")))
 
     def walk_kernels(self, word: str | None, F: Any) -> None:
         """Try widths of an RBF kernel, and penalties for the first and the best one."""
@@ -273,4 +276,4 @@ def _best(scores: FloatArray, k: int) -> IntArray:
 
 def penalty_scale(learner: Learner, X: Any) -> float:
     """Return what penalties are multiples of: a kernel has ones on its diagonal."""
-    return 1.0 if isinstance(learner, KernelRidgeLearner) else mean_square(X)
+    return 1.0 if hasattr(learner, "kernel") else mean_square(X)

@@ -4,6 +4,7 @@ from labelsense.regress.adapter import SklearnLearner
 from labelsense.regress.base import Learner
 from labelsense.regress.kernel_ridge import KernelRidgeLearner
 from labelsense.regress.kernels import CosineKernel, Kernel, PolynomialKernel, RBFKernel
+from labelsense.regress.landmarks import LandmarkRidgeLearner
 from labelsense.regress.ridge import RidgeLearner
 
 LEARNERS = {"ridge": RidgeLearner, "kernel_ridge": KernelRidgeLearner}
@@ -13,6 +14,7 @@ __all__ = [
     "CosineKernel",
     "Kernel",
     "KernelRidgeLearner",
+    "LandmarkRidgeLearner",
     "Learner",
     "PolynomialKernel",
     "RBFKernel",

@@ -18,7 +18,7 @@ from labelsense._memory import available_memory
 from labelsense._progress import log
 from labelsense._storage import require, require_array, storable
 from labelsense._typing import FloatArray, as_dense
-from labelsense._validation import check_choice, check_count, check_real
+from labelsense._validation import check_count, check_real
 from labelsense.regress.base import FitCost, Fold, Learner, as_columns, check_two_rows, data_bytes, working
 from labelsense.regress.checks import (
     check_magnitude,
@@ -33,10 +33,9 @@ from labelsense.regress.in_memory import SparseDesign, as_design, dense_product
 from labelsense.regress.kernel_blocks import LANDMARKS, KernelStrips, solve_by_strips
 from labelsense.regress.kernels import (
     KERNEL_ROWS,
-    KERNELS,
     Kernel,
     RBFKernel,
-    check_kernel,
+    choose_kernel,
     cross_kernel,
     kernel_matrix,
 )
@@ -253,14 +252,7 @@ class KernelRidgeLearner(Learner):
         self._design, self.dual_coef_, self.n_iter_ = design, U, steps
 
     def _check_stored(self) -> None:
-        require(isinstance(self._design, MemoryDesign), "the training rows are missing")
-        n, p = self._design.shape
-        require(p == self.n_features_in_, f"rows of {self.n_features_in_} features cannot be compared with rows of {p}")
-        if isinstance(
-            self._design, SparseDesign
-        ):  # products with it take memory for each column, also for an empty one
-            few = p <= max(EMPTY_COLUMNS, 16 * self._design.X.nnz)
-            require(few, f"rows of {p} features that hold {self._design.X.nnz} numbers cannot be stored")
+        n = check_stored_rows(self._design, self.n_features_in_)
         require_array(self.dual_coef_, "dual_coef_", "float32", (n, None))
         require(isinstance(self.kernel_, Kernel), "it must have a kernel")
         self.kernel_.check()
@@ -278,13 +270,7 @@ class KernelRidgeLearner(Learner):
 
     def _choose(self, design: MemoryDesign, Z: FloatArray) -> None:
         """Set ``kernel_`` and ``alpha_``."""
-        kernel = self.kernel if isinstance(self.kernel, Kernel) else check_choice(self.kernel, "kernel", KERNELS)()
-        kernel.check()
-        mean_square = max(float(design.row_squares().mean()), 1e-12)
-        if self.kernel == "rbf":
-            kernel = RBFKernel(1 / mean_square)
-        self.kernel_ = clone(kernel)
-        check_kernel(self.kernel_, design)
+        self.kernel_ = kernel = choose_kernel(self.kernel, design)
         if self.alpha != "loo":
             self.alpha_ = float(self.alpha)
             return
@@ -292,7 +278,8 @@ class KernelRidgeLearner(Learner):
         sample, targets = design.rows(rows), Z[rows]
         kernels: dict[float | None, Kernel] = {None: kernel}
         if self.kernel == "rbf":
-            kernels = {gamma / mean_square: RBFKernel(gamma / mean_square) for gamma in GAMMAS}
+            widths = [gamma * kernel.gamma for gamma in GAMMAS]
+            kernels = {gamma: RBFKernel(gamma) for gamma in widths}
         errors: dict[float | None, dict[float, float]] = {}
 
         def least(i: int) -> float:
@@ -312,6 +299,17 @@ class KernelRidgeLearner(Learner):
         tags.input_tags.sparse = True
         tags.target_tags.multi_output = True
         return tags
+
+
+def check_stored_rows(design: Any, n_features: int) -> int:
+    """Refuse rows of a file that new rows cannot be compared with; return how many there are."""
+    require(isinstance(design, MemoryDesign), "the training rows are missing")
+    n, p = design.shape
+    require(p == n_features, f"rows of {n_features} features cannot be compared with rows of {p}")
+    if isinstance(design, SparseDesign):  # products with it take memory for each column, also for an empty one
+        few = p <= max(EMPTY_COLUMNS, 16 * design.X.nnz)
+        require(few, f"rows of {p} features that hold {design.X.nnz} numbers cannot be stored")
+    return int(n)
 
 
 def _penalty_errors(kernel: Kernel, sample: MemoryDesign, targets: FloatArray) -> dict[float, float]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from labelsense._blocks import map_rows
 from labelsense._progress import report_progress
 from labelsense._storage import storable
 from labelsense._typing import FloatArray
-from labelsense._validation import check_count, check_real
+from labelsense._validation import check_choice, check_count, check_real
 from labelsense.errors import InputError
 from labelsense.regress.design import MemoryDesign
 
@@ -145,6 +145,19 @@ def _terms(kernel: Kernel) -> list[Kernel]:
 
 
 KERNELS = {"rbf": RBFKernel, "polynomial": PolynomialKernel, "cosine": CosineKernel}
+
+
+def choose_kernel(kernel: Kernel | str, design: MemoryDesign) -> Kernel:
+    """Return the kernel for some rows, given one or its name: an RBF kernel is as wide as rows are long."""
+    if isinstance(kernel, Kernel):
+        chosen: Kernel = clone(kernel)
+    else:
+        kind = check_choice(kernel, "kernel", KERNELS)
+        mean_square = max(float(design.row_squares().mean()), 1e-12)
+        chosen = RBFKernel(1 / mean_square) if kind is RBFKernel else kind()
+    chosen.check()
+    check_kernel(chosen, design)
+    return chosen
 
 
 def check_kernel(kernel: Kernel, design: MemoryDesign) -> None:
