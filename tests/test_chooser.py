@@ -163,13 +163,6 @@ class TestChoice:
         assert any(tried.gamma is not None for tried in pick(*documents, budget="accurate").tried)
         assert all(tried.gamma is None for tried in pick(*documents, budget="accurate", kernels=False).tried)
 
-    def test_fast_regressions_learn_from_the_first_features_unless_they_are_updatable(self, documents):
-        X, Y = documents
-        assert pick(X, Y).learner.max_features == BUDGETS["fast"].max_features
-        assert pick(X, Y, budget="balanced").learner.max_features is None
-        clf = CompressedLabelClassifier(budget="fast", updatable=True, random_state=0).fit(X[:200], Y[:200])
-        assert clf.partial_fit(X[200:], Y[200:]).learner_.max_features is None
-
     def test_a_kernel_is_taken_where_labels_are_not_linear(self):
         X = np.random.default_rng(0).normal(size=(600, 2))
         signs = X > 0

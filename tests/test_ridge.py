@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, Ridge
 
-from labelsense import CompressedLabelClassifier, HadamardCompressor, RidgeLearner, load_model
+from labelsense import RidgeLearner
 from labelsense.regress.ridge_cost import Size, cheapest_solver, seconds
 
 
@@ -139,66 +139,3 @@ class TestSolvers:
             weighted = clone(model).fit(X, Z, sample_weight=counts).predict(X)
             repeated = clone(model).fit(np.repeat(X, counts, axis=0), np.repeat(Z, counts, axis=0)).predict(X)
             np.testing.assert_allclose(weighted, repeated, atol=1e-4)
-
-
-class TestFewerFeatures:
-    LEARNER = RidgeLearner(0.7, max_features=12)
-
-    @pytest.fixture(params=["dense", "sparse"])
-    def rows(self, request):
-        X, Z = problem(60, 40)
-        X *= np.random.default_rng(0).permutation(np.linspace(0.2, 3, 40))
-        X[:, 3] += 100 * (request.param == "dense")  # far from 0, but it hardly varies
-        return (X if request.param == "dense" else sp.csr_array(X)), Z
-
-    def test_is_ridge_of_those_that_vary_most(self, rows):
-        X, Z = rows
-        dense = X.toarray() if sp.issparse(X) else X
-        kept = np.sort(np.argsort(-dense.var(axis=0))[:12])
-        model = clone(self.LEARNER).fit(X, Z)
-        expected = Ridge(0.7).fit(dense[:, kept], Z)
-        np.testing.assert_allclose(model.predict(X), expected.predict(dense[:, kept]), atol=1e-3)
-        np.testing.assert_allclose(model.coef_[kept], expected.coef_.T, atol=1e-3)
-        assert np.flatnonzero(model.coef_.any(axis=1)).tolist() == kept.tolist()
-        weights, constant = model.combine_targets(np.arange(5.0))
-        np.testing.assert_allclose(dense @ weights + constant, model.predict(X) @ np.arange(5.0), rtol=1e-3, atol=1e-2)
-        assert model.cost(X, 5).model_bytes == 4 * 13 * 5
-
-    def test_with_as_many_as_there_are_nothing_changes(self, rows):
-        X, Z = rows
-        model = RidgeLearner(0.7, max_features=40).fit(X, Z)
-        np.testing.assert_array_equal(model.predict(X), RidgeLearner(0.7).fit(X, Z).predict(X))
-
-    def test_rows_without_weight_are_predicted_as_well(self, rows):
-        X, Z = rows
-        H = clone(self.LEARNER).fit_out_of_sample(X, Z, np.arange(60) % 3)
-        model = clone(self.LEARNER).fit(X, Z, np.arange(60) % 3)
-        np.testing.assert_allclose(H[::3], model.predict(X)[::3], atol=1e-4)
-
-    def test_folds_are_left_out_of_a_model_of_those_that_vary_most_in_all_rows(self, rows):
-        X, Z = rows
-        folds = [(np.arange(20, 60), np.arange(20)), (np.arange(60), np.arange(0))]
-        kept = np.flatnonzero(clone(self.LEARNER).fit(X, Z).coef_.any(axis=1))
-        said = clone(self.LEARNER).fit_leaving_out(X, Z, folds)
-        for got, expected in zip(said, RidgeLearner(0.7).fit_leaving_out(X[:, kept], Z, folds), strict=True):
-            for mine, theirs in zip(got, expected, strict=True):
-                np.testing.assert_allclose(mine, theirs, atol=1e-4)
-
-    def test_is_kept_in_files(self, rows, tmp_path):
-        X, Z = rows
-        clf = CompressedLabelClassifier(HadamardCompressor(8), self.LEARNER, refiner=None, random_state=0)
-        clf.fit(X, Z > 1).save(tmp_path / "model")
-        again = load_model(tmp_path / "model")
-        np.testing.assert_array_equal(again.measure(X), clf.measure(X))
-        for damage in ([0, 40], [1, 0], [-1, 2]):
-            clf.learner_._selected = np.array(damage)
-            with pytest.raises(ValueError, match="features that have weights must be features, in order"):
-                clf.save(tmp_path / "model")
-
-    def test_is_refused_for_updates(self):
-        X, Z = problem()
-        for step, learner in (("fit", RidgeLearner(max_features=5, updatable=True)), ("partial_fit", self.LEARNER)):
-            with pytest.raises(ValueError, match="max_features must be None for a model that is updatable. Got"):
-                getattr(clone(learner), step)(X, Z)
-        with pytest.raises(ValueError, match="max_features must be at least 1. Got 0"):
-            RidgeLearner(max_features=0).fit(X, Z)

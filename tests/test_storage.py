@@ -52,7 +52,7 @@ def test_what_is_made_when_needed_is_not_stored():
     model = RidgeLearner().fit(np.eye(4), np.eye(4))
     model._anything = model.note = object()
     tree = Encoder().encode(model, "model")
-    kept = {"n_features_in_", "_flat", "_solution", "_selected", "_moments", "alpha_", "solver_", "n_iter_"}
+    kept = {"n_features_in_", "_flat", "_solution", "_moments", "alpha_", "solver_", "n_iter_"}
     assert set(tree["learned"]) == kept
 
 

@@ -52,8 +52,6 @@ class Budget:
         Rows from which refinement learns probabilities, at most.
     roots : float
         How many measurements there are, in square roots of the number of labels.
-    max_features : int, optional
-        That regressions learn from, at most. Classifiers of labels and centroids learn from all.
     landmarks : int
         That stand for all rows where a kernel of all would take longer, and features are not more.
     settled : int
@@ -66,15 +64,12 @@ class Budget:
     thorough: bool
     n_calibration: int
     roots: float
-    max_features: int | None = None
     landmarks: int = 0
     settled: int = 0
 
 
 BUDGETS = {
-    "fast": Budget(
-        sample=1000, kernel_seconds=0, gain=0, thorough=False, n_calibration=1000, roots=4.0, max_features=2000
-    ),
+    "fast": Budget(sample=1000, kernel_seconds=0, gain=0, thorough=False, n_calibration=1000, roots=4.0),
     "balanced": Budget(
         sample=1500,
         kernel_seconds=15,
@@ -166,7 +161,7 @@ def choose_by(
     place = len(ALPHAS) // 2
     for word, F in scaled.items():
         solver = "primal" if F.shape[1] < Y.shape[0] else "dual"
-        learner = RidgeLearner(solver=solver, max_features=budget.max_features)
+        learner = RidgeLearner(solver=solver)
         place = trial.walk_penalties(word, F, learner, place, hopeful=budget.thorough)
     first, best = trial.best(words[0]), trial.best()
     if not best.clearly_beats(first):
@@ -179,7 +174,7 @@ def choose_by(
             best = rival
     operator, decoder, _ = trial.reconstruction
     curve = precision_curve(trial.said[best.family], Y, operator, decoder, fewer(operator.n_measurements))
-    learner = RidgeLearner(max_features=budget.max_features) if best.gamma is None else KernelRidgeLearner()
+    learner = RidgeLearner() if best.gamma is None else KernelRidgeLearner()
     return Choice(best.features, best.make_learner(learner), tuple(trial.tried), curve)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from sklearn.base import clone
@@ -77,8 +76,6 @@ class PlannedPredictor(LabelPredictor):
             return Plan(compressor, self._make_learner(), decoder, refiner, None, None)
         kernels = not weighted and not self.updatable
         budget, scale = BUDGETS[self.budget], self.features is None
-        if self.updatable:  # exactly: new rows must not change which features there are
-            budget = replace(budget, max_features=None)
         in_runs = budget.thorough and self.held_out != "rows"  # a second look at the rows, where there is time for it
         choice = choose(
             X,

@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -159,14 +159,14 @@ def _make_learner(model: CompressedLabelClassifier, step: str) -> Any:
 
 def _choose(design: ChunkedDesign, counts: IntArray, budget: Budget, refined: bool, seed: int) -> Choice:
     """Choose a penalty of ridge as :func:`~labelsense.chooser.choose` does, by the precision of a sample of rows."""
-    random, whole = check_random_state(seed), replace(budget, max_features=None)  # X'X takes one pass, of any size
+    random = check_random_state(seed)
     labels = sample_labels(counts, design.shape[0], budget.sample, random)
     if labels is None:
         some = gather_rows(design, np.sort(random.permutation(design.shape[0])[: budget.sample]))
-        return choose_by(some.X, some.Y, whole, random, refined)
+        return choose_by(some.X, some.Y, budget, random, refined)
     have = np.concatenate(list(design.chunks().results(_HaveLabels(labels))))
     some = gather_rows(design, np.sort(random.permutation(np.flatnonzero(have))[: budget.sample]))
-    return choose_by(some.X, sp.csc_array(some.Y)[:, labels].tocsr(), whole, random, refined)
+    return choose_by(some.X, sp.csc_array(some.Y)[:, labels].tocsr(), budget, random, refined)
 
 
 def gather_rows(design: ChunkedDesign, rows: IntArray) -> Examples:

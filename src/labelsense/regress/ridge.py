@@ -19,7 +19,7 @@ from labelsense._blocks import plain_algebra
 from labelsense._memory import available_memory
 from labelsense._progress import log
 from labelsense._storage import require, require_array, storable
-from labelsense._typing import DoubleArray, FloatArray, IntArray
+from labelsense._typing import DoubleArray, FloatArray
 from labelsense._validation import check_choice, check_count, check_real
 from labelsense.errors import InputError
 from labelsense.regress import ridge_cost
@@ -50,7 +50,7 @@ _SOLVING = threading.Lock()  # held while a model is solved after updates: it ta
 _CHANGING = threading.Lock()  # held while the moments or the solution of a model are exchanged for others
 
 
-@storable(private=("_flat", "_solution", "_selected", "_moments"), transient=("out_of_sample", "out_of_sample_"))
+@storable(private=("_flat", "_solution", "_moments"), transient=("out_of_sample", "out_of_sample_"))
 class RidgeLearner(Learner):
     """Linear least squares with an l2 penalty: min ||Z - X W - b||^2 + alpha ||W||^2.
 
@@ -73,9 +73,6 @@ class RidgeLearner(Learner):
     tol, max_iter : float, int
         For conjugate gradients: the residual, relative to the right-hand side, at which to stop; the most steps. On
         text, the out-of-sample error no longer changes in the third digit from 0.01 on.
-    max_features : int, optional
-        Learn from so many features at most: those that vary most. The weights of the others are 0. With thousands of
-        words, a fit to the 2,000 first of them takes a fraction of the time. Not for models that are updatable.
     updatable : bool
         Whether ``fit`` keeps X'X and X'Z, so that ``partial_fit`` can go on from it. ``update_bytes`` says how much.
     random_state : int, RandomState or None
@@ -113,7 +110,6 @@ class RidgeLearner(Learner):
         alphas: Sequence[float] | None = None,
         tol: float = 1e-2,
         max_iter: int = 300,
-        max_features: int | None = None,
         updatable: bool = False,
         random_state: Any = None,
         verbose: int = 0,
@@ -124,14 +120,12 @@ class RidgeLearner(Learner):
         self.alphas = alphas
         self.tol = tol
         self.max_iter = max_iter
-        self.max_features = max_features
         self.updatable = updatable
         self.random_state = random_state
         self.verbose = verbose
 
     _moments: Moments | None = None
     _solution: tuple[FloatArray, FloatArray] | None = None  # None if rows have come or gone since the last one
-    _selected: IntArray | None = None  # the features that have weights in it, ascending, if these are not all
 
     @property
     def takes_weights(self) -> bool:
@@ -212,7 +206,7 @@ class RidgeLearner(Learner):
         X = check_new_rows(self, X)
         W, b = self._solved()
         with np.errstate(over="ignore", invalid="ignore"):
-            H = product(self._select(X), W)
+            H = product(X, W)
             H += b
         return self._shape_like_fit(check_predictions(H, X))
 
@@ -234,11 +228,10 @@ class RidgeLearner(Learner):
 
     def combine_targets(self, direction: Any) -> tuple[DoubleArray, float]:
         W, b = self._solved()
-        return self._for_all_features(W.astype(np.float64) @ direction), float(b.astype(np.float64) @ direction)
+        return W.astype(np.float64) @ direction, float(b.astype(np.float64) @ direction)
 
     def cost(self, X: Any, n_targets: int) -> FitCost:
-        selected = self._choose_features(X)
-        size = Size.of(X if selected is None else X[:, selected])
+        size = Size.of(X)
         solver = self._choose_solver(size, n_targets)
         return FitCost(
             solver,
@@ -250,7 +243,7 @@ class RidgeLearner(Learner):
     @property
     def coef_(self) -> FloatArray:
         """The weights W, (p, m)."""
-        return self._for_all_features(self._solved()[0])
+        return self._solved()[0]
 
     @property
     def intercept_(self) -> FloatArray:
@@ -266,8 +259,6 @@ class RidgeLearner(Learner):
         if self.alpha != "loo":
             check_real(self.alpha, "alpha", low=0, remedy="0 is plain least squares, 'loo' chooses.")
         X, Z, self._flat = self._check_data(X, y, True)
-        self._selected = self._choose_features(X)
-        X = self._select(X)
         if sample_weight is None:
             return TrainingRows(X, Z, None)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -283,38 +274,6 @@ class RidgeLearner(Learner):
             return X, y, False
         X, Z = check_training(self, X, y, reset=reset)
         return X, *as_columns(Z)
-
-    def _choose_features(self, X: Any) -> IntArray | None:
-        """Return the features to learn from, ascending; None if these are all."""
-        if self.max_features is None:
-            return None
-        most = check_count(self.max_features, "max_features")
-        if self.updatable or isinstance(X, Design):
-            what = "a model that is updatable" if self.updatable else "rows that are not in memory"
-            raise InputError(f"max_features must be None for {what}. Got {most}.")
-        n, p = X.shape
-        if p <= most:
-            return None
-        design = as_design(X)
-        variation = design.column_squares() - design.weighted_sum(None) ** 2 / n
-        return np.sort(np.argsort(-variation, kind="stable")[:most])
-
-    def _fit_without(
-        self, X: Any, y: Any, fold: Fold, sample_weight: DoubleArray | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        return super()._fit_without(self._select(X), y, fold, sample_weight)  # features are chosen once, by all rows
-
-    def _select(self, X: Any) -> Any:
-        """Return rows with the features that have weights."""
-        return X if self._selected is None else X[:, self._selected]
-
-    def _for_all_features(self, weights: Any) -> Any:
-        """Return the weights of all features, given those of the features that have some."""
-        if self._selected is None:
-            return weights
-        every = np.zeros((self.n_features_in_, *weights.shape[1:]), weights.dtype)
-        every[self._selected] = weights
-        return every
 
     def _start(self, rows: TrainingRows, solver: str | None = None) -> Solver:
         """Choose penalty and solver, if none is given; return the solver, ready for any penalty."""
@@ -344,8 +303,7 @@ class RidgeLearner(Learner):
         else:
             self._keep(solver, solver.solve(self.alpha_))
             H = self.unfitted()._predict_folds(X, Z, weights)
-        W, b = self._solved()
-        return rows.fill(H, lambda others: product(others.astype(np.float32), W) + b)
+        return rows.fill(H, lambda others: product(others.astype(np.float32), self.coef_) + self.intercept_)
 
     def _at(self, alpha: float, solver: Solver, rows: TrainingRows) -> tuple[RidgeLearner, FloatArray]:
         model = copy(self).set_params(alpha=alpha)
@@ -375,14 +333,8 @@ class RidgeLearner(Learner):
         return solution
 
     def _check_stored(self) -> None:
-        W, _ = self._solved()  # a model with rows not yet solved for is solved now, once
-        used = self._selected
-        if used is not None:
-            require_array(used, "the features that have weights", "int64", (None,))
-            inside = bool((np.diff(used) > 0).all() and used[0] >= 0 and used[-1] < self.n_features_in_)
-            require(inside, "the features that have weights must be features, in order")
-            require(self._moments is None, "a model of some features cannot be updated")
-        require_array(W, "the weights", "float32", (self.n_features_in_ if used is None else len(used), None))
+        W = self.coef_  # a model with rows not yet solved for is solved now, once
+        require_array(W, "the weights", "float32", (self.n_features_in_, None))
         require_array(self.intercept_, "the intercept", "float32", (W.shape[1],), finite=True)
         check_real(self.alpha_, "alpha_", low=0)
         if self._moments is not None:
@@ -391,8 +343,6 @@ class RidgeLearner(Learner):
 
     def _update(self, X: Any, y: Any, sample_weight: Any, sign: int) -> RidgeLearner:
         first = not self.__sklearn_is_fitted__()
-        if first and self.max_features is not None:
-            raise InputError(f"max_features must be None for a model that is updatable. Got {self.max_features}.")
         if first and self.alpha == "loo":
             raise InputError(
                 "alpha must be a number for partial_fit, or chosen by a fit with updatable=True. Got 'loo'."
