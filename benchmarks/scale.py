@@ -56,9 +56,10 @@ def train(path, output, choices, **settings):
 
 
 def keep_steps(part, found, **about):
-    """Keep what each step of a training took."""
+    """Keep what each step of a training took, but for those that took next to nothing of it."""
+    total = sum(row["seconds"] for row in found["steps"].values())
     for step, row in found["steps"].items():
-        if row["seconds"] >= 0.1:
+        if row["seconds"] >= 1e-3 * total:
             keep(f"{part}, steps", **about, step=step, **row)
 
 
