@@ -110,6 +110,8 @@ class TestChoice:
         assert choice.learner.n_landmarks == 100
         assert any(tried.settled and tried.gamma == choice.learner.kernel.gamma for tried in choice.tried)
         assert not any(tried.gamma for tried in choice.tried if not tried.settled)
+        again = pick(X, Y, budget="balanced")
+        assert [tried.figures for tried in again.tried] == [tried.figures for tried in choice.tried]
 
     def test_and_not_where_they_are_linear_or_features_are_many(self, little_time):
         rng = np.random.default_rng(0)

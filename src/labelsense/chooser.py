@@ -192,15 +192,17 @@ def settle(
     word, Y = choice.features, drop_absent(Y)
     F = X if word is None else make_features(word).fit_transform(X)
     trial = Trial(X, Y, choose_measurements(Y.shape[1], budget), refined, random.randint(2**31), in_runs)
-    place = _place(choice.learner, F)
+    seed = random.randint(2**31)  # of folds and landmarks
+    learner, place = clone(choice.learner).set_params(random_state=seed), _place(choice.learner, F)
     if budget.thorough:
-        trial.walk_penalties(word, F, clone(choice.learner), place)
+        trial.walk_penalties(word, F, learner, place)
     else:
-        trial.try_penalty(word, F, clone(choice.learner), place)
-    best, learner = trial.best(), choice.learner
+        trial.try_penalty(word, F, learner, place)
+    best = trial.best()
     if landmarks is not None:
-        landmarks = clone(landmarks).set_params(kernel=RBFKernel(float(f"{SMOOTH / mean_square(F):.3g}")))
-        trial.walk_penalties(word, F, clone(landmarks))
+        kernel = RBFKernel(float(f"{SMOOTH / mean_square(F):.3g}"))
+        landmarks = clone(landmarks).set_params(kernel=kernel, random_state=seed)
+        trial.walk_penalties(word, F, landmarks)
         rival = trial.best()
         if rival.clearly_beats(best):
             best, learner = rival, landmarks
