@@ -190,14 +190,8 @@ class KernelRidgeLearner(Learner):
     def predict(self, X: Any) -> FloatArray:
         check_is_fitted(self)
         X = check_new_rows(self, X)
-
-        def predict(rows: slice) -> FloatArray:
-            with np.errstate(over="ignore", invalid="ignore"):
-                return dense_product(cross_kernel(self.kernel_, as_design(X[rows]), self._design), self.dual_coef_)
-
-        with plain_algebra:
-            parts = map_rows(predict, X.shape[0], PREDICTED_ROWS, -1)
-        return self._shape_like_fit(check_predictions(np.concatenate(parts), X))
+        H = combine_kernels(self.kernel_, X, self._design, self.dual_coef_)
+        return self._shape_like_fit(check_predictions(H, X))
 
     def unfitted(self) -> KernelRidgeLearner:
         return clone(self).set_params(kernel=self.kernel_, alpha=self.alpha_)
@@ -220,10 +214,7 @@ class KernelRidgeLearner(Learner):
         Z, self._flat = as_columns(Z)
         Z = np.ascontiguousarray(as_dense(Z), np.float32)
         budget = self._memory_for_kernel(*Z.shape)
-        with np.errstate(over="ignore"):
-            design = as_design(X.astype(np.float32, copy=False))
-        check_magnitude(design)
-        return design, Z, budget
+        return as_training_design(X), Z, budget
 
     @staticmethod
     def _in_memory(design: MemoryDesign, budget: float) -> bool:
@@ -299,6 +290,25 @@ class KernelRidgeLearner(Learner):
         tags.input_tags.sparse = True
         tags.target_tags.multi_output = True
         return tags
+
+
+def as_training_design(X: Any) -> MemoryDesign:
+    """Return rows to learn from, refused where their squares are too large."""
+    with np.errstate(over="ignore"):
+        design: MemoryDesign = as_design(X.astype(np.float32, copy=False))
+    check_magnitude(design)
+    return design
+
+
+def combine_kernels(kernel: Kernel, X: Any, design: MemoryDesign, U: FloatArray) -> FloatArray:
+    """Return the kernels of new rows and those of a design, times U."""
+
+    def combine(rows: slice) -> FloatArray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return dense_product(cross_kernel(kernel, as_design(X[rows]), design), U)
+
+    with plain_algebra:
+        return np.concatenate(map_rows(combine, X.shape[0], PREDICTED_ROWS, -1))
 
 
 def check_stored_rows(design: Any, n_features: int) -> int:

@@ -12,15 +12,14 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from labelsense._blocks import map_rows, plain_algebra
+from labelsense._blocks import map_rows
 from labelsense._progress import log
 from labelsense._storage import require, require_array, storable
 from labelsense._typing import DoubleArray, FloatArray
 from labelsense._validation import check_count, check_real
 from labelsense.regress.base import FitCost, Fold, Learner, as_columns, data_bytes, working
-from labelsense.regress.checks import check_magnitude, check_new_rows, check_predictions, check_solution, check_training
-from labelsense.regress.in_memory import as_design, dense_product
-from labelsense.regress.kernel_ridge import PREDICTED_ROWS, check_stored_rows
+from labelsense.regress.checks import check_new_rows, check_predictions, check_solution, check_training
+from labelsense.regress.kernel_ridge import PREDICTED_ROWS, as_training_design, check_stored_rows, combine_kernels
 from labelsense.regress.kernels import Kernel, choose_kernel, cross_kernel
 from labelsense.regress.ridge import RidgeLearner
 from labelsense.regress.ridge_cost import BLAS
@@ -130,16 +129,10 @@ class LandmarkRidgeLearner(Learner):
     def predict(self, X: Any) -> FloatArray:
         check_is_fitted(self)
         X = check_new_rows(self, X)
-
-        def predict(rows: slice) -> FloatArray:
-            with np.errstate(over="ignore", invalid="ignore"):
-                H = dense_product(cross_kernel(self.kernel_, as_design(X[rows]), self._landmarks), self.dual_coef_)
-                H += self.intercept_
-            return H
-
-        with plain_algebra:
-            parts = map_rows(predict, X.shape[0], PREDICTED_ROWS, -1)
-        return self._shape_like_fit(check_predictions(np.concatenate(parts), X))
+        H = combine_kernels(self.kernel_, X, self._landmarks, self.dual_coef_)
+        with np.errstate(over="ignore", invalid="ignore"):
+            H += self.intercept_
+        return self._shape_like_fit(check_predictions(H, X))
 
     def unfitted(self) -> LandmarkRidgeLearner:
         return clone(self).set_params(kernel=self.kernel_, alpha=self.alpha_)
@@ -161,9 +154,7 @@ class LandmarkRidgeLearner(Learner):
         k = check_count(self.n_landmarks, "n_landmarks")
         X, Z = check_training(self, X, y)
         Z, self._flat = as_columns(Z)
-        with np.errstate(over="ignore"):
-            design = as_design(X.astype(np.float32, copy=False))
-        check_magnitude(design)
+        design = as_training_design(X)
         self.kernel_, n = choose_kernel(self.kernel, design), design.shape[0]
         F = np.empty((n, min(k, n)), np.float32)
         log("landmarks: %d of %d rows", F.shape[1], n)
