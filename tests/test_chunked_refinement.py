@@ -67,7 +67,7 @@ def test_the_refiner_is_that_of_rows_in_memory(n_calibration, most_scored, last,
     monkeypatch.setattr("labelsense.refine.shortlist.MOST_SCORED", most_scored)
     R, learner = reconstruction(), RidgeLearner(0.3, random_state=0)
     H = learner.fit(X, R.operator.compress(Y)).predict(X)
-    expected, found = (Refiner(10, n_calibration=n_calibration) for _ in range(2))
+    expected, found = (Refiner(10, n_calibration=n_calibration, neighbour_rows=0) for _ in range(2))
     calibration = expected.fit(X, Y, learner, R, last=last)
     design = chunked(X, Y)
     other = fit_refiner(found, design, targets(design, R.operator), learner, R, memory=2e6, last=last)

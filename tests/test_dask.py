@@ -110,7 +110,7 @@ class TestEqualsOneProcess:
         monkeypatch.setattr("labelsense.refine.trees.ROUNDS", 10)
         learner = RidgeLearner(20.0, solver=solver, tol=1e-5, random_state=0)
         n, n_calibration = (400, 50) if solver == "primal" else (130, 26)  # many steps of few pieces
-        parts = PARTS | {"learner": learner, "refiner": Refiner(10, n_calibration=n_calibration)}
+        parts = PARTS | {"learner": learner, "refiner": Refiner(10, n_calibration=n_calibration, neighbour_rows=0)}
         expected = CompressedLabelClassifier(**parts).fit(X[:n], Y[:n])
         model = DaskCompressedLabelClassifier(**parts, client=client).fit(dask_array(X[:n]), dask_array(Y[:n]))
         lazy = model.predict_proba(dask_array(X[:n]))
@@ -175,7 +175,10 @@ class TestEqualsOneProcess:
         monkeypatch.setattr(trees, "ROUNDS", 10)
         weights = np.random.default_rng(0).integers(0, 3, 400).astype(float)
         given = da.from_array(weights, chunks=SIZE) if pieces else weights
-        parts = PARTS | {"compressor": "whitened", "refiner": Refiner(10, n_calibration=50) if pieces else None}
+        parts = PARTS | {
+            "compressor": "whitened",
+            "refiner": Refiner(10, n_calibration=50, neighbour_rows=0) if pieces else None,
+        }
         expected = CompressedLabelClassifier(**parts).fit(X, Y, weights)
         model = DaskCompressedLabelClassifier(**parts, client=client).fit(dask_array(X), dask_array(Y), given)
         np.testing.assert_allclose(model.measure(X), expected.measure(X), atol=1e-4)
@@ -184,7 +187,11 @@ class TestEqualsOneProcess:
 
     def test_the_last_rows_and_what_can_be_updated(self, client, monkeypatch):
         monkeypatch.setattr(trees, "ROUNDS", 10)
-        parts = PARTS | {"learner": "auto", "refiner": Refiner(10, n_calibration=50), "budget": "fast"}
+        parts = PARTS | {
+            "learner": "auto",
+            "refiner": Refiner(10, n_calibration=50, neighbour_rows=0),
+            "budget": "fast",
+        }
         parts |= {"held_out": "last", "updatable": True, "features": "none"}
         expected = CompressedLabelClassifier(**parts).fit(X, Y)
         model = DaskCompressedLabelClassifier(**parts, client=client).fit(dask_array(X), dask_array(Y))
@@ -204,7 +211,10 @@ class TestEqualsOneProcess:
 
     def test_updates_of_a_refined_model(self, client, monkeypatch):
         monkeypatch.setattr("labelsense.refine.trees.ROUNDS", 10)
-        parts = PARTS | {"learner": RidgeLearner(0.5, updatable=True), "refiner": Refiner(10, n_calibration=50)}
+        parts = PARTS | {
+            "learner": RidgeLearner(0.5, updatable=True),
+            "refiner": Refiner(10, n_calibration=50, neighbour_rows=0),
+        }
         model = DaskCompressedLabelClassifier(**parts, client=client).fit(blocks(X[:200]), blocks(Y[:200]))
         local = model.to_local()
         model.partial_fit(blocks(X[200:]), blocks(Y[200:]))
@@ -349,7 +359,10 @@ def refined_bytes(client, folder):
     rng = np.random.default_rng(0)
     X = sp.random_array((600, 200), density=0.05, rng=rng, dtype=np.float32).tocsr()
     Y = (sp.random_array((600, 40), density=0.05, rng=rng).tocsr() > 0).astype(np.float32)
-    learner, refiner = RidgeLearner(0.5, solver="cg", tol=0.1, random_state=0), Refiner(10, n_calibration=50)
+    learner, refiner = (
+        RidgeLearner(0.5, solver="cg", tol=0.1, random_state=0),
+        Refiner(10, n_calibration=50, neighbour_rows=0),
+    )
     model = DaskCompressedLabelClassifier(**PARTS | {"learner": learner, "refiner": refiner}, client=client)
     model.fit(blocks(X, 100), blocks(Y, 100)).save(folder / "m")
     return (folder / "m").read_bytes()

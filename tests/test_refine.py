@@ -118,7 +118,7 @@ class TestRefiner:
 
         def as_the_ranker_but_for_some_rows(cls, F, truth, row):
             model, _ = train(cls, F, truth, row)
-            probabilities = expit(F[:, 4 * STANDING])
+            probabilities = expit(F[:, 6 * STANDING])
             return model, np.where(row < (250 if clearly else 2), 1 - probabilities, probabilities)
 
         monkeypatch.setattr(PooledModel, "train", classmethod(as_the_ranker_but_for_some_rows))

@@ -99,7 +99,7 @@ class TestShortlist:
 
     def test_labels_are_found_by_their_strongest_features(self, monkeypatch):
         monkeypatch.setattr("labelsense.refine.sources.STRONGEST", 5)
-        monkeypatch.setattr("labelsense.refine.sources._strongest.__defaults__", (5,))
+        monkeypatch.setattr("labelsense.refine.sources.strongest.__defaults__", (5,))
         monkeypatch.setattr("labelsense.refine.sources.MOST_FOUND", 4)
         X, Y = problem()
         centroids = Centroids.learn(X, Y)

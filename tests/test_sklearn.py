@@ -54,9 +54,8 @@ EXPECTED = {
         "check_sample_weight_equivalence_on_dense_data": LIBSVM,
         "check_sample_weight_equivalence_on_sparse_data": LIBSVM,
     },
-    # Lists of different lengths fail one check, those of the rows of others may be as long as each other.
-    "refined": {"check_fit_idempotent": LISTS},
-    "plain": {
+    # Lists fail a check if they are of different lengths.
+    "lists": {
         "check_methods_sample_order_invariance": LISTS,
         "check_methods_subset_invariance": LISTS,
     },
@@ -78,10 +77,9 @@ def expected_failures(estimator):
     if isinstance(estimator, (KernelRidgeLearner, SklearnLearner)):
         return EXPECTED["learner"]
     if isinstance(estimator, CompressedLabelClassifier):
-        kind = EXPECTED["refined" if estimator.refiner else "plain"]
-        return EXPECTED["model"] | EXPECTED["weighted"] | EXPECTED["updated"] | kind
+        return EXPECTED["model"] | EXPECTED["weighted"] | EXPECTED["updated"] | EXPECTED["lists"]
     if isinstance(estimator, (OneVsAllClassifier, ECOCClassifier, SECOCClassifier)):
-        return EXPECTED["model"] | EXPECTED["plain"]
+        return EXPECTED["model"] | EXPECTED["lists"]
     return {}
 
 

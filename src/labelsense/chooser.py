@@ -52,6 +52,8 @@ class Budget:
         Rows from which refinement learns probabilities, at most.
     roots : float
         How many measurements there are, in square roots of the number of labels.
+    neighbour_rows : int
+        Up to how many rows refinement hears the labels of similar ones.
     landmarks : int
         That stand for all rows where a kernel of all would take longer, and features are not more.
     settled : int
@@ -64,6 +66,7 @@ class Budget:
     thorough: bool
     n_calibration: int
     roots: float
+    neighbour_rows: int = 0
     landmarks: int = 0
     settled: int = 0
 
@@ -77,6 +80,7 @@ BUDGETS = {
         thorough=False,
         n_calibration=2000,
         roots=4.5,
+        neighbour_rows=20_000,
         landmarks=1100,
         settled=4000,
     ),
@@ -87,6 +91,7 @@ BUDGETS = {
         thorough=True,
         n_calibration=6000,
         roots=6.3,
+        neighbour_rows=100_000,
         landmarks=3000,
         settled=12_000,
     ),
@@ -286,9 +291,9 @@ def choose_decoder(compressor: Compressor, n_labels: int, refined: bool) -> Deco
     return OMPDecoder(count_atoms(m, n_labels, refined), penalty=penalty)
 
 
-def choose_refiner(budget: Budget) -> Refiner:
-    """Return the refiner of a model for which none was given."""
-    return Refiner(n_calibration=budget.n_calibration)
+def choose_refiner(budget: Budget, neighbours: bool) -> Refiner:
+    """Return the refiner of a model for which none was given, and whether it may hear the labels of similar rows."""
+    return Refiner(n_calibration=budget.n_calibration, neighbour_rows=budget.neighbour_rows if neighbours else 0)
 
 
 def scalings(X: Any) -> list[str | None]:

@@ -70,13 +70,14 @@ class PlannedPredictor(LabelPredictor):
         """Return what to learn from rows. The same settings, rows and seed give the same plan."""
         seed = check_random_state(self.random_state).randint(2**31)
         compressor = self._make_compressor(Y.shape[1], seed)
-        refiner = self._make_refiner() if Y.shape[0] >= LEAST_ROWS else None
+        # Of rows in runs, each has neighbours that tell much of it; new ones have not.
+        in_runs = self.held_out != "rows" and (self.held_out == "last" or come_in_runs(X, random_state=0))
+        refiner = self._make_refiner(not in_runs) if Y.shape[0] >= LEAST_ROWS else None
         decoder = self._make_decoder(compressor, Y.shape[1], refiner is not None)
         if self.learner != "auto":
             return Plan(compressor, self._make_learner(), decoder, refiner, None, None)
         kernels = not weighted and not self.updatable
         budget, scale = BUDGETS[self.budget], self.features is None
-        in_runs = budget.thorough and self.held_out != "rows"  # a second look at the rows, where there is time for it
         choice = choose(
             X,
             Y,
@@ -85,7 +86,7 @@ class PlannedPredictor(LabelPredictor):
             kernels=kernels,
             refined=refiner is not None,
             random_state=seed,
-            in_runs=in_runs and (self.held_out == "last" or come_in_runs(X, random_state=0)),
+            in_runs=in_runs and budget.thorough,
         )
         learner = choice.learner.set_params(random_state=seed)
         if self.updatable:
@@ -115,10 +116,11 @@ class PlannedPredictor(LabelPredictor):
         given = self.decoder
         return clone(given) if isinstance(given, Decoder) else check_choice(given, "decoder", words)()
 
-    def _make_refiner(self) -> Refiner | None:
+    def _make_refiner(self, neighbours: bool = True) -> Refiner | None:
+        """Return what refines, and if that is chosen, whether it may hear neighbours, which cannot be updated."""
         if self.refiner is None or isinstance(self.refiner, Refiner):
             return clone(self.refiner) if self.refiner is not None else None
-        words = {"auto": lambda: choose_refiner(BUDGETS[self.budget])}
+        words = {"auto": lambda: choose_refiner(BUDGETS[self.budget], neighbours and not self.updatable)}
         return check_choice(self.refiner, "refiner", words)()
 
     def _check_threshold(self) -> float | None:

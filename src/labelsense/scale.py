@@ -106,7 +106,7 @@ def fit_chunks(
     """
     model._check_settings(weighted=False)
     learner = _make_learner(model, step)
-    refiner = model._make_refiner() if step == "fit" else None
+    refiner = model._make_refiner(neighbours=False) if step == "fit" else None
     if learner is not None and not learner.takes_updates:
         raise InputError(
             f"learner must be ridge for rows that are not all in memory. Got {type(learner).__name__}. "

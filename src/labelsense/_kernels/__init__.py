@@ -44,6 +44,7 @@ HadamardScores = _variant.HadamardScores
 SparseScores = _variant.SparseScores
 shortlist = _variant.shortlist
 top_entries = _variant.top_entries
+largest_of_rows = _variant.largest_of_rows
 nearest = _variant.nearest
 margins = _variant.margins
 standing = _variant.standing

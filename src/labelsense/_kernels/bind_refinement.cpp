@@ -96,6 +96,19 @@ void bind_refinement(nb::module_& module) {
         },
         Release());
     module.def(
+        "largest_of_rows",
+        [](Array<const float, 2> values, Array<int32_t, 2> places, Array<float, 2> found) {
+            const int64_t n = static_cast<int64_t>(values.shape(0)), width = static_cast<int64_t>(values.shape(1));
+            const int64_t k = static_cast<int64_t>(places.shape(1));
+            LargestPlaces largest;
+            for (int64_t i = 0; i < n; ++i) {
+                const float* row = values.data() + i * width;
+                int64_t at = i * k;
+                for (const int32_t place : largest.find(row, width, k)) places.data()[at] = place, found.data()[at++] = row[place];
+            }
+        },
+        Release());
+    module.def(
         "nearest",
         [](Starts indptr, Indices indices, Values data, Starts w_indptr, Indices w_indices, Values w_data, int64_t d,
            Array<int32_t, 2> labels, Array<int64_t, 1> counts) {

@@ -162,7 +162,7 @@ class _Learning:
             self.C = _choose_weight(label_counts, pairs)
         margins, ranker = train_ranker(pairs, (others, chosen), operator.n_labels, self.C, self.memory)
         values = np.concatenate([values, margins[None]])
-        return finish(others, outside, values, label_counts, sums, habits, ranker, k)
+        return finish(others, outside, values, label_counts, sums, habits, ranker, k, [])
 
     def _shortlist(
         self, sums: Sums, measured: Chunks, others: Rows

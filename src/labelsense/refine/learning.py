@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from labelsense._typing import CSR, DoubleArray, FloatArray, IntArray
 from labelsense.labels import count_labels
 from labelsense.refine.candidates import Candidates, concatenate
+from labelsense.refine.neighbours import Neighbours, SimilarFeatures, SimilarMeasurements
 from labelsense.refine.ranker import Ranker, Settings
 from labelsense.refine.shortlist import Reconstruction, shortlist
 from labelsense.refine.sources import Centroids, Correlations, LinearDecoder, Source, sums_by_label
 from labelsense.refine.stage import Stage, describe_pairs
 from labelsense.refine.weight import Pairs, choose_weight, draw_labels
 
+NEIGHBOURS: tuple[type[Neighbours], ...] = SimilarFeatures, SimilarMeasurements
 PRIOR = 3.0  # rows that the mean of all labels counts in the mean of one
 MOST_LINEAR = 2**23  # numbers m d up to which there is a linear decoder: beyond, it costs more than all the others
 
@@ -28,6 +30,11 @@ class Rows(NamedTuple):
     X: CSR
     H: FloatArray
     Y: CSR
+
+    def plus(self, other: Rows) -> Rows:
+        """Return these rows, then others."""
+        X, Y = (sp.vstack(pair, format="csr") for pair in ((self.X, other.X), (self.Y, other.Y)))
+        return Rows(X, np.concatenate([self.H, other.H]), Y)
 
 
 class Judged(NamedTuple):
@@ -57,7 +64,7 @@ class Heard(NamedTuple):
     """What is said of rows, and of rows that were held out, before there are classifiers of labels.
 
     The sums of the first rows, their candidates, and the habits of labels in them; the candidates of the others, with
-    what is said of each, (sources + 1, pairs).
+    what is said of each, (sources + 1, pairs), and whether neighbours are among these.
     """
 
     rest: Rows
@@ -67,6 +74,7 @@ class Heard(NamedTuple):
     habits: DoubleArray
     outside: Candidates
     values: FloatArray
+    neighbours: bool
 
     def choose_weight(self) -> float:
         """Return the weight of errors in the classifiers of labels."""
@@ -80,28 +88,32 @@ def learn(heard: Heard, n_candidates: int, C: float) -> tuple[Judged, Stage]:
     What this stage knows of a row was said by a learner and by sources that had not seen it, so nothing has to be said
     again: the candidates are the same, and classifiers of labels go on with the rows that were held out.
     """
-    rest, held, sums, inside, habits, outside, values = heard
-    X, Y = (sp.vstack(pair, format="csr") for pair in ((rest.X, held.X), (rest.Y, held.Y)))
-    first, ranker = Ranker.train_twice(X, Y, concatenate([inside, outside]), len(rest.H), Settings(C=C))
+    rest, held, sums, inside, habits, outside, values, neighbours = heard
+    every = rest.plus(held)
+    first, ranker = Ranker.train_twice(every.X, every.Y, concatenate([inside, outside]), len(rest.H), Settings(C=C))
     values = np.concatenate([values, first.margins(held.X, outside)[None]])
-    return finish(held, outside, values, sums.label_counts, sums.plus(Sums.of(held)), habits, ranker, n_candidates)
+    near = [kind.learn(*every) for kind in NEIGHBOURS] if neighbours else []
+    whole = sums.plus(Sums.of(held))
+    return finish(held, outside, values, sums.label_counts, whole, habits, ranker, n_candidates, near)
 
 
 def judge(heard: Heard, C: float) -> Judged:
     """Learn from rows, and judge others by it."""
-    rest, held, sums, inside, habits, outside, values = heard
+    rest, held, sums, inside, habits, outside, values, _ = heard
     ranker = Ranker.train(rest.X, rest.Y, inside, Settings(C=C))
     values = np.concatenate([values, ranker.margins(held.X, outside)[None]])
     return describe(held, outside, values, habits, sums.label_counts)
 
 
-def hear(rest: Rows, held: Rows, reconstruction: Reconstruction, n_candidates: int) -> Heard:
+def hear(rest: Rows, held: Rows, reconstruction: Reconstruction, n_candidates: int, neighbours: bool = False) -> Heard:
     """Learn sources from rows, and return what they say of these and of others."""
     sums = Sums.of(rest)
     judges = [Correlations(reconstruction.operator), *sums.sources()]
     inside, values = shortlist(judges, reconstruction, rest.X, rest.H, n_candidates)
     habits = habit_sums(inside, own_values(judges, rest, inside, values), inside.are_in(rest.Y))
-    return Heard(rest, held, sums, inside, habits, *shortlist(judges, reconstruction, held.X, held.H, n_candidates))
+    near = [kind.learn(*rest) for kind in NEIGHBOURS] if neighbours else []
+    outside, values = shortlist(judges, reconstruction, held.X, held.H, n_candidates, near)
+    return Heard(rest, held, sums, inside, habits, outside, values, bool(near))
 
 
 def finish(
@@ -113,14 +125,16 @@ def finish(
     habits: DoubleArray,
     ranker: Ranker,
     n_candidates: int,
+    neighbours: list[Neighbours],
 ) -> tuple[Judged, Stage]:
     """Return what :func:`learn` does.
 
     Given are the rows that were held out, with their candidates and what is said of each by all that have learned from
-    the other rows; how many of the others have each label, and its habits there; and sums and classifiers of all rows.
+    the other rows; how many of the others have each label, and its habits there; and sums, classifiers and
+    neighbours of all rows.
     """
     judged = describe(held, candidates, values, habits, label_counts)
-    return judged, Stage(sums.sources(), n_candidates, ranker, judged.usual, judged.known)
+    return judged, Stage(sums.sources(), n_candidates, ranker, judged.usual, judged.known, neighbours)
 
 
 def describe(

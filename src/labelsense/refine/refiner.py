@@ -24,7 +24,7 @@ from labelsense.refine.candidates import Candidates, concatenate
 from labelsense.refine.learning import Judged, Rows, hear, judge, learn
 from labelsense.refine.pooled import PooledModel
 from labelsense.refine.ranker import Ranker
-from labelsense.refine.shortlist import Reconstruction, count_candidates
+from labelsense.refine.shortlist import MOST_SCORED, Reconstruction, count_candidates
 from labelsense.refine.sources import sums_by_label
 from labelsense.refine.stage import Stage, as_rows
 from labelsense.regress import Learner
@@ -81,10 +81,11 @@ class Calibration:
 class Refiner(BaseEstimator):
     """Judges the candidate labels of each row by what several sources say of them, and gives probabilities.
 
-    Candidates come from the decoder, from correlations, from a linear decoder learned from measurements, and from the
-    centroids of labels. For each label a linear classifier is learned from the rows for which it is a candidate. One
-    small model pooled over all labels then learns, on rows that none of these has seen, how likely a candidate is right
-    that they speak of so. Where the best of them alone is clearly better, the order is that one's.
+    Candidates come from the decoder, from correlations, from a linear decoder learned from measurements, from the
+    centroids of labels, and from the rows that are most similar. For each label a linear classifier is learned from the
+    rows for which it is a candidate. One small model pooled over all labels then learns, on rows that none of these has
+    seen, how likely a candidate is right that they speak of so. Where the best of them alone is clearly better, the
+    order is that one's.
 
     Parameters
     ----------
@@ -95,6 +96,9 @@ class Refiner(BaseEstimator):
         over the mean square of a row.
     n_calibration : int
         How many rows to learn probabilities from, at most. They are left out of a first training of everything else.
+    neighbour_rows : int
+        Up to how many rows the labels of similar rows are heard, similar in features or in measurements; 0 is never.
+        The model then holds the rows, with their strongest features. Rows in chunks have no neighbours.
     random_state : int, RandomState or None
         Seed of the choice of these rows.
     """
@@ -105,11 +109,13 @@ class Refiner(BaseEstimator):
         *,
         C: float | str = "auto",
         n_calibration: int = 3000,
+        neighbour_rows: int = 20_000,
         random_state: RandomState = 0,
     ) -> None:
         self.n_candidates = n_candidates
         self.C = C
         self.n_calibration = n_calibration
+        self.neighbour_rows = neighbour_rows
         self.random_state = random_state
 
     n_candidates_: int
@@ -136,6 +142,7 @@ class Refiner(BaseEstimator):
             X, Y, sample_weight = _safe_indexing(X, kept), Y[kept], sample_weight[kept]
         k = count_candidates(Y) if self.n_candidates == "auto" else min(int(self.n_candidates), Y.shape[1])
         rows, Z, parts = as_rows(X), reconstruction.operator.compress(Y), []
+        neighbours = Y.shape[0] <= self.neighbour_rows and Y.shape[1] <= MOST_SCORED
         folds, n_last = self._folds(Y.shape[0], last)
         whole = whole_fold(Y.shape[0])
         said = learner.fit_leaving_out(X, Z, [*folds, *whole], sample_weight)
@@ -146,7 +153,7 @@ class Refiner(BaseEstimator):
             else:
                 log("refine: all rows")
             with plain_algebra:
-                heard = hear(inside, outside, reconstruction, k)
+                heard = hear(inside, outside, reconstruction, k, neighbours)
                 if not number:
                     self.C_ = heard.choose_weight() if self.C == "auto" else float(self.C)
                 if number == (len(folds) if whole else 0):
@@ -165,6 +172,7 @@ class Refiner(BaseEstimator):
         if self.C != "auto":
             check_real(self.C, "C", low=1e-9, remedy="'auto' chooses.")
         check_count(self.n_calibration, "n_calibration", low=FOLDS)
+        check_count(self.neighbour_rows, "neighbour_rows", low=0)
 
     def predict(self, X: Any, H: FloatArray, reconstruction: Reconstruction) -> CSR:
         """Return the probabilities of the candidates of each row, as CSR (n, d)."""
@@ -228,7 +236,8 @@ class Refiner(BaseEstimator):
         usual, known = (
             np.mean(every, axis=0) for every in zip(*((part.usual, part.known) for part in parts), strict=True)
         )
-        self._stage = Stage(self._stage.sources, self._stage.n_candidates, self._stage.ranker, usual, known)
+        stage = self._stage
+        self._stage = Stage(stage.sources, stage.n_candidates, stage.ranker, usual, known, stage.neighbours)
         candidates = concatenate([part.candidates for part in parts])
         F, Y = np.concatenate([part.features for part in parts]), sp.vstack([part.Y for part in parts], format="csr")
         truth, judges = candidates.are_in(Y), self._stage.judges()

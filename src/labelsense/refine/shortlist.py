@@ -60,19 +60,24 @@ def rows_at_once(n_labels: int) -> int:
 
 
 def shortlist(
-    sources: Sequence[Source], reconstruction: Reconstruction, X: CSR, H: FloatArray, k: int
+    sources: Sequence[Source],
+    reconstruction: Reconstruction,
+    X: CSR,
+    H: FloatArray,
+    k: int,
+    neighbours: Sequence[Source] = (),
 ) -> tuple[Candidates, FloatArray]:
-    """Return the candidates of each row, and for each source, then the decoder, the scores of each of them.
+    """Return the candidates of each row, and for each source, the decoder, and neighbours, the scores of each of them.
 
     Candidates are the k labels with the largest weighted sum of standardised scores, and all that the decoder chooses.
     Where labels are too many for that, they are the k labels that the first source finds which can; the others, and the
     decoder, speak of these as if there were no other labels.
     """
     (operator, decoder, state), n = reconstruction, H.shape[0]
-    d = operator.n_labels
-    weights = [source.weight for source in sources]
+    d, heard = operator.n_labels, [*sources, *neighbours]
+    weights = [source.weight for source in heard]
     if not n:
-        return Candidates(np.zeros(1, np.int64), np.zeros(0, np.int32), d), np.zeros((len(sources) + 1, 0), np.float32)
+        return Candidates(np.zeros(1, np.int64), np.zeros(0, np.int32), d), np.zeros((len(heard) + 1, 0), np.float32)
 
     def tell(rows: slice) -> None:
         if rows.start:  # one block is no long work
@@ -82,7 +87,7 @@ def shortlist(
         tell(rows)
         decoded = decoder.decode(state, H[rows])
         X_rows, H_rows = X[rows], H[rows]
-        said = [source.rows(X_rows, H_rows) for source in sources]
+        said = [source.rows(X_rows, H_rows) for source in heard]
         size = rows.stop - rows.start
         most = min(d, k + int(np.diff(decoded.indptr).max(initial=0)))
         labels, counts = np.empty((size, most), np.int32), np.empty(size, np.int64)
@@ -96,11 +101,14 @@ def shortlist(
     def find(rows: slice) -> tuple[Candidates, FloatArray]:
         tell(rows)
         X_rows, H_rows = X[rows], H[rows]
-        candidates = next(found for source in sources if (found := source.find(X_rows, k)) is not None)
-        values = [source.score(X_rows, H_rows, candidates) for source in sources]
+        candidates = next(found for source in heard if (found := source.find(X_rows, k)) is not None)
+        values = [source.score(X_rows, H_rows, candidates) for source in heard]
         decoded = decoder.decode_among(operator, state, H_rows, candidates.starts, candidates.labels)
         return candidates, np.stack([*values, decoded])
 
     with plain_algebra:
         parts = map_rows(find if d > MOST_SCORED else choose, n, rows_at_once(d), -1)
-    return concatenate([part for part, _ in parts]), np.concatenate([values for _, values in parts], axis=1)
+    values = np.concatenate([values for _, values in parts], axis=1)
+    if neighbours:
+        values = np.insert(np.delete(values, -1, axis=0), len(sources), values[-1], axis=0)
+    return concatenate([part for part, _ in parts]), values

@@ -248,16 +248,16 @@ class Centroids(Source):
         return len(self.lengths)
 
     def rows(self, X: CSR, H: FloatArray) -> _kernels.Scores:
-        X = _strongest(X)
+        X = strongest(X)
         return _kernels.SparseScores(*csr_arrays(X), *self._sums, inverse_norms(_row_lengths(X)), self._inverse)
 
     def score(self, X: CSR, H: FloatArray, candidates: Candidates) -> FloatArray:
-        X = _strongest(X)
+        X = strongest(X)
         scale = self._inverse[candidates.labels] * inverse_norms(_row_lengths(X))[candidates.row]
         return self._linear.margins(X, candidates) * scale
 
     def find(self, X: CSR, k: int) -> Candidates:
-        X, d = _strongest(X), len(self.lengths)
+        X, d = strongest(X), len(self.lengths)
         labels, counts = np.empty((X.shape[0], k), np.int32), np.empty(X.shape[0], np.int64)
         _kernels.nearest(*csr_arrays(X), *self._index, d, labels, counts)
         return Candidates(np.concatenate([[0], np.cumsum(counts)]), labels[np.arange(k) < counts[:, None]], d)
@@ -278,14 +278,14 @@ class Centroids(Source):
     @cached_property
     def _index(self) -> Arrays:
         """The labels of each feature, (p, d), with cosines: of each label the strongest features, of these the best."""
-        strongest = sp.csr_array(_strongest(self._linear.weights).T)
-        return csr_arrays(_strongest(scale_columns(strongest, self._inverse), MOST_FOUND))
+        index = sp.csr_array(strongest(self._linear.weights).T)
+        return csr_arrays(strongest(scale_columns(index, self._inverse), MOST_FOUND))
 
     def own(self, X: CSR, H: FloatArray, Y: CSR, candidates: Candidates, values: FloatArray) -> FloatArray:
         mine = np.flatnonzero(candidates.are_in(Y))
         label, own_length = (
             candidates.labels[mine],
-            _row_lengths(_strongest(X)).astype(np.float64)[candidates.row[mine]],
+            _row_lengths(strongest(X)).astype(np.float64)[candidates.row[mine]],
         )
         length = self.lengths[label].astype(np.float64)
         dot = values[mine] * length * own_length
@@ -318,10 +318,10 @@ class Centroids(Source):
 
 def sums_by_label(X: CSR, Y: CSR) -> CSR:
     """Return the sum of the rows of each label, (p, d), by their strongest features."""
-    return compact(sp.csr_array(_strongest(X).T @ Y))
+    return compact(sp.csr_array(strongest(X).T @ Y))
 
 
-def _strongest(X: CSR, most: int = STRONGEST) -> CSR:
+def strongest(X: CSR, most: int = STRONGEST) -> CSR:
     """Return rows with the features that are largest in magnitude, the others left out."""
     counts = np.diff(X.indptr)
     if counts.max(initial=0) <= most:

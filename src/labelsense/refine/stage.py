@@ -12,6 +12,7 @@ from labelsense._blocks import map_rows
 from labelsense._storage import Parts, require, require_array, storable
 from labelsense._typing import CSR, FloatArray, IntArray
 from labelsense.refine.candidates import Candidates
+from labelsense.refine.neighbours import Neighbours
 from labelsense.refine.ranker import Ranker
 from labelsense.refine.shortlist import Reconstruction, shortlist
 from labelsense.refine.sources import Correlations, Source
@@ -38,20 +39,28 @@ class Stage:
     known : array (d, 3)
         Of each label: the logarithm of its number of rows, the share of its candidacies that are right, and the share
         of its rows in which it is a candidate.
+    neighbours : list of Neighbours
+        Those that speak of new rows only.
 
-    Both are what the models of the folds knew whose rows probabilities are learned from, on average.
+    Usual and known is what the models of the folds knew whose rows probabilities are learned from, on average.
     """
 
     def __init__(
-        self, sources: list[Source], n_candidates: int, ranker: Ranker, usual: FloatArray, known: FloatArray
+        self,
+        sources: list[Source],
+        n_candidates: int,
+        ranker: Ranker,
+        usual: FloatArray,
+        known: FloatArray,
+        neighbours: list[Neighbours],
     ) -> None:
         self.sources, self.n_candidates, self.ranker = sources, n_candidates, ranker
-        self.usual, self.known = usual, known
+        self.usual, self.known, self.neighbours = usual, known, neighbours
 
     def ask(self, X: CSR, H: FloatArray, reconstruction: Reconstruction) -> tuple[Candidates, FloatArray]:
         """Return the candidates of rows that were not learned from, and what each of :meth:`judges` says of them."""
         judges = [Correlations(reconstruction.operator), *self.sources]
-        candidates, values = shortlist(judges, reconstruction, X, H, self.n_candidates)
+        candidates, values = shortlist(judges, reconstruction, X, H, self.n_candidates, self.neighbours)
         return candidates, np.concatenate([values, self.ranker.margins(X, candidates)[None]])
 
     def describe(self, X: CSR, candidates: Candidates, values: FloatArray) -> FloatArray:
@@ -75,11 +84,13 @@ class Stage:
         known[:, 0] = np.log1p(np.maximum(counts, 0))
         usual = np.concatenate([self.usual, np.repeat(self.usual.mean(axis=2, keepdims=True), more, axis=2)], axis=2)
         sources = [source.updated(sums) for source in self.sources]
-        return Stage(sources, self.n_candidates, self.ranker.for_labels(d), usual, known)
+        neighbours = [source.for_labels(d) for source in self.neighbours]
+        return Stage(sources, self.n_candidates, self.ranker.for_labels(d), usual, known, neighbours)
 
     def judges(self) -> dict[str, int]:
         """Return who scores a candidate, with the column of the score among the features."""
-        names = ["correlation", *(source.name for source in self.sources), "decoder", "ranker"]
+        learned, near = ([source.name for source in sources] for sources in (self.sources, self.neighbours))
+        names = ["correlation", *learned, "decoder", *near, "ranker"]
         return {name: STANDING * i for i, name in enumerate(names)}
 
     def places(self, F: FloatArray) -> dict[str, FloatArray]:
@@ -99,16 +110,19 @@ class Stage:
         sources, k, ranker = parts["sources"], parts["n_candidates"], parts["ranker"]
         require(isinstance(sources, list) and all(isinstance(s, Source) for s in sources), "there must be sources")
         require(isinstance(ranker, Ranker), "there must be a ranker")
+        neighbours = parts.get("neighbours", [])  # files of before have none
+        kinds = isinstance(neighbours, list) and all(isinstance(source, Neighbours) for source in neighbours)
+        require(kinds, "neighbours must be sources")
         d = len(ranker.bias)
         require(type(k) is int and 1 <= k <= d, "candidates must be labels")
         require_array(parts["usual"], "what sources usually say", "float32", (len(sources) + 2, 2, d), finite=True)
         require_array(parts["known"], "what is known of labels", "float32", (d, KNOWN), finite=True)
-        return cls(sources, k, ranker, parts["usual"], parts["known"])
+        return cls(sources, k, ranker, parts["usual"], parts["known"], neighbours)
 
     def check_sizes(self, n_features: int, n_measurements: int, n_labels: int) -> None:
         """Refuse parts of a file that are of other sizes."""
         require(self.ranker.weights.shape == (n_labels, n_features), "the ranker must fit features and labels")
-        for source in self.sources:
+        for source in [*self.sources, *self.neighbours]:
             source.check_sizes(n_features, n_measurements, n_labels)
 
 

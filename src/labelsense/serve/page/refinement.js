@@ -7,6 +7,8 @@ const JUDGES = {
   correlation: "correlation with the measurements",
   "linear decoder": "the linear decoder",
   centroids: "likeness to the texts that have it",
+  "rows with similar features": "the texts most like this one",
+  "rows with similar measurements": "the texts with the most similar measurements",
   ranker: "its own classifier",
 };
 
