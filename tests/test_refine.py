@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from refining import problem
+from refining import problem, random_candidates
 from scipy.special import expit
 
 from labelsense import OMPDecoder, RidgeLearner, WhitenedCompressor
@@ -13,6 +13,7 @@ from labelsense.refine import Refiner, learning
 from labelsense.refine.candidates import Candidates
 from labelsense.refine.learning import Rows
 from labelsense.refine.pooled import PooledModel
+from labelsense.refine.ranker import Ranker
 from labelsense.refine.shortlist import Reconstruction
 from labelsense.refine.sources import Centroids
 from labelsense.refine.stage import STANDING, as_rows
@@ -94,6 +95,28 @@ class TestRefiner:
         folds, _ = refiner._folds(500, last=False)
         known = np.mean([np.log1p(Y[rest].sum(axis=0)) for rest, _ in folds], axis=0)
         np.testing.assert_allclose(refiner._stage.known[:, 0], known, rtol=1e-4)
+
+    def test_a_label_that_only_rows_held_out_have_is_not_spoken_for_everywhere(self, documents, monkeypatch):
+        monkeypatch.setattr("labelsense.refine.refiner.MANY_ROWS", 100)
+        X, Y = documents[0][:500], documents[1][:500]
+        (_, held), *_ = Refiner(n_calibration=80)._folds(500, last=False)[0]
+        rare = sp.csr_array(([1.0], ([held[0]], [0])), shape=(500, 1), dtype=np.float32)
+        refiner, *_ = fit(X, sp.csr_array(sp.hstack([Y, rare])), n_calibration=80)
+        assert refiner._stage.known[-1, 0] == pytest.approx(np.log(2))
+        # Classifiers go on with 60 rows, the first of which has a label that nobody ever took for a candidate.
+        candidates, Y = random_candidates(60, 101), sp.csr_array(sp.vstack([rare[held[:1]], sp.csr_array((59, 1))]))
+        Y = sp.csr_array(sp.hstack([sp.csr_array((60, 100)), Y]), dtype=np.float32)
+        mine = candidates.labels < 100
+        starts = np.concatenate([[0], np.cumsum(mine)])[candidates.starts]
+        candidates = Candidates(starts, candidates.labels[mine], 101)
+        told = {}
+        for name, counts in (("new", np.r_[np.ones(100, int), 0]), ("known", np.ones(101, int))):
+            taught = learning.against_new_labels(candidates, Y, counts)
+            ranker = Ranker.train(X[:60], Y, taught)
+            told[name] = X[1:60] @ ranker.weights[[-1]].toarray()[0] + ranker.bias[-1]
+            same = taught.are_in(candidates.matrix(np.ones(len(candidates), np.float32)))
+            np.testing.assert_array_equal(taught.labels[same], candidates.labels)
+        assert told["new"].max() < 0 < told["known"].min()
 
     def test_the_last_rows_are_held_out_with_rows_at_random(self, documents):
         X, Y = documents

@@ -24,7 +24,16 @@ from labelsense.labels import count_labels
 from labelsense.reconstruct import Decoder
 from labelsense.refine.candidates import Candidates
 from labelsense.refine.label_blocks import train_ranker
-from labelsense.refine.learning import Judged, Rows, Sums, finish, habit_sums, has_linear_decoder, own_values
+from labelsense.refine.learning import (
+    Judged,
+    Rows,
+    Sums,
+    against_new_labels,
+    finish,
+    habit_sums,
+    has_linear_decoder,
+    own_values,
+)
 from labelsense.refine.refiner import Calibration, Refiner, whole_fold
 from labelsense.refine.shortlist import Reconstruction, candidates_for, shortlist
 from labelsense.refine.sources import Correlations, LinearDecoder, Source, sums_by_label
@@ -156,12 +165,14 @@ class _Learning:
         sums = Sums(rows.total(_label_counts), rows.total(chunk_sums), moments)
         shortlisted, habits, outside, values = self._shortlist(sums, measured, others)
         label_counts, sums = sums.label_counts, sums.plus(Sums.of(others))
-        chosen: State = {"starts": outside.starts, "labels": outside.labels}
+        taught = against_new_labels(outside, others.Y, label_counts)
+        chosen: State = {"starts": taught.starts, "labels": taught.labels}
         pairs = rows.beside(shortlisted)
         if self.C is None:
             self.C = _choose_weight(label_counts, pairs)
         margins, ranker = train_ranker(pairs, (others, chosen), operator.n_labels, self.C, self.memory)
-        values = np.concatenate([values, margins[None]])
+        asked = taught.are_in(outside.matrix(np.ones(len(outside), np.float32)))
+        values = np.concatenate([values, margins[asked][None]])
         return finish(others, outside, values, label_counts, sums, habits, ranker, k, [])
 
     def _shortlist(

@@ -20,6 +20,7 @@ from labelsense.refine.stage import Stage, describe_pairs
 from labelsense.refine.weight import Pairs, choose_weight, draw_labels
 
 NEIGHBOURS: tuple[type[Neighbours], ...] = SimilarFeatures, SimilarMeasurements
+STRANGERS = 100  # rows that a label without others to tell it from is told from
 PRIOR = 3.0  # rows that the mean of all labels counts in the mean of one
 MOST_LINEAR = 2**23  # numbers m d up to which there is a linear decoder: beyond, it costs more than all the others
 
@@ -89,12 +90,29 @@ def learn(heard: Heard, n_candidates: int, C: float) -> tuple[Judged, Stage]:
     again: the candidates are the same, and classifiers of labels go on with the rows that were held out.
     """
     rest, held, sums, inside, habits, outside, values, neighbours = heard
-    every = rest.plus(held)
-    first, ranker = Ranker.train_twice(every.X, every.Y, concatenate([inside, outside]), len(rest.H), Settings(C=C))
+    every, taught = rest.plus(held), against_new_labels(outside, held.Y, sums.label_counts)
+    first, ranker = Ranker.train_twice(every.X, every.Y, concatenate([inside, taught]), len(rest.H), Settings(C=C))
     values = np.concatenate([values, first.margins(held.X, outside)[None]])
     near = [kind.learn(*every) for kind in NEIGHBOURS] if neighbours else []
     whole = sums.plus(Sums.of(held))
     return finish(held, outside, values, sums.label_counts, whole, habits, ranker, n_candidates, near)
+
+
+def against_new_labels(candidates: Candidates, Y: CSR, label_counts: IntArray) -> Candidates:
+    """Return candidates of rows held out that classifiers of labels go on with, given labels Y and those of other rows.
+
+    Labels that only these rows have were never candidates of others. They become candidates of some rows, so that there
+    is something to tell them from; else their classifiers would speak for them everywhere.
+    """
+    new, n = np.flatnonzero((label_counts == 0) & (count_labels(Y) > 0)), candidates.n_rows
+    if not len(new):
+        return candidates
+    rows = np.arange(0, n, max(1, n // STRANGERS))
+    pairs = np.repeat(rows, len(new)), np.tile(new, len(rows))
+    more = sp.csr_array((np.ones(len(pairs[0]), np.float32), pairs), shape=Y.shape)
+    both = sp.csr_array(candidates.matrix(np.ones(len(candidates), np.float32)) + more)
+    both.sort_indices()
+    return Candidates(both.indptr.astype(np.int64), both.indices.astype(np.int32), candidates.n_labels)
 
 
 def judge(heard: Heard, C: float) -> Judged:
@@ -134,7 +152,9 @@ def finish(
     neighbours of all rows.
     """
     judged = describe(held, candidates, values, habits, label_counts)
-    return judged, Stage(sums.sources(), n_candidates, ranker, judged.usual, judged.known, neighbours)
+    known = judged.known.copy()
+    known[:, 0] = np.where(label_counts > 0, known[:, 0], np.log1p(sums.label_counts))
+    return judged, Stage(sums.sources(), n_candidates, ranker, judged.usual, known, neighbours)
 
 
 def describe(

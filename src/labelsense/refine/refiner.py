@@ -237,6 +237,7 @@ class Refiner(BaseEstimator):
             np.mean(every, axis=0) for every in zip(*((part.usual, part.known) for part in parts), strict=True)
         )
         stage = self._stage
+        known[:, 0] = np.where(known[:, 0] > 0, known[:, 0], stage.known[:, 0])  # labels that none of these knew
         self._stage = Stage(stage.sources, stage.n_candidates, stage.ranker, usual, known, stage.neighbours)
         candidates = concatenate([part.candidates for part in parts])
         F, Y = np.concatenate([part.features for part in parts]), sp.vstack([part.Y for part in parts], format="csr")
