@@ -80,7 +80,7 @@ BUDGETS = {
         thorough=False,
         n_calibration=2500,
         roots=4.5,
-        neighbour_rows=20_000,
+        neighbour_rows=30_000,
         landmarks=1100,
         settled=4000,
     ),

@@ -109,7 +109,7 @@ class Refiner(BaseEstimator):
         *,
         C: float | str = "auto",
         n_calibration: int = 3000,
-        neighbour_rows: int = 20_000,
+        neighbour_rows: int = 30_000,
         random_state: RandomState = 0,
     ) -> None:
         self.n_candidates = n_candidates
