@@ -241,13 +241,23 @@ def test_the_course_can_be_played(open_page):
     expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible()
 
 
+def first_changed(server, text):
+    """Return the first label, with its number, of which refinement makes more than what the words say, or less."""
+    for result in suggestions(server, text, model="refined"):
+        told = send(server, "v1/projects/refined/explain", {"text": text, "uri": result["uri"]})[1]
+        if abs(told["probability"] - told["score"]) > 0.01:
+            return result["label"], f"{result['score']:.2f}"
+    raise AssertionError("refinement changes nothing")
+
+
 def test_what_refinement_changed_is_the_last_line(open_page, server):
     page = open_page()
     page.locator("#project").select_option("refined")
     expect(page.locator("#threshold-origin")).to_contain_text("chosen by F1")
     write(page, CHESS)
-    name, score = shown(page)[0]
-    assert (name, score) == suggested(server, CHESS, model="refined")[0]
+    assert shown(page)[0] == suggested(server, CHESS, model="refined")[0]
+    name, score = first_changed(server, CHESS)
+    assert (name, score) in shown(page)
     choose(page, name)
     expect(page.locator("#why .lead")).to_contain_text(f"Refinement makes it {score}")
     judges = page.locator("#why .equation")
@@ -264,7 +274,7 @@ def test_what_refinement_changed_is_the_last_line(open_page, server):
     verdict = page.locator(".verdicts")
     expect(verdict).to_contain_text(f"{found['before']:.2f} → {score}")
     expect(verdict).to_contain_text(f"of {refinement['candidates']} candidates")
-    assert verdict.locator("li").count() == len(found["places"]) == 5
+    assert verdict.locator("li").count() == len(found["places"]) == 7
     assert found["places"]["ranker"] == int(verdict.locator("li b").last.inner_text().rstrip("stndrh"))
 
 
