@@ -76,7 +76,7 @@ def _models() -> dict[str, Any]:
 
 
 def _refined(budget: str) -> CompressedLabelClassifier:
-    return CompressedLabelClassifier(budget=budget, features="none", held_out="rows", random_state=0, n_jobs=-1)
+    return CompressedLabelClassifier(budget=budget, features="none", random_state=0, n_jobs=-1)
 
 
 def _try(model: Any, X: Any, Y: Any, X_test: Any, Y_test: Any) -> dict[str, float]:
