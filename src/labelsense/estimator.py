@@ -71,9 +71,9 @@ class CompressedLabelClassifier(FittedPredictor):
     held_out : {"auto", "rows", "last"}
         On which rows to measure what to expect. "rows": rows at random, which is right if new rows are like those
         given. "last": the last rows as well, by a model of rows before, which is right if rows come in time or in runs
-        of related ones. "auto" does that where rows are ordered so. With the budget "accurate", settings are compared
-        on such rows, too: on runs left out whole, if rows next to each other are nearly copies, or with "last"; and
-        refinement does not hear the labels of similar rows.
+        of related ones. "auto" does that where rows are ordered so. If rows next to each other are nearly copies, or
+        with "last", refinement does not hear the labels of similar rows; and with the budget "accurate" settings are
+        compared on runs that are left out whole.
     threshold : "f1" or float
         From which score on ``predict`` takes a label. "f1" is where the F1 of rows left out was best, and the best
         label of a row is always taken unless none is likely; without a refiner it is one half.
